@@ -1,0 +1,71 @@
+# The commands of this project. `make run` and `make test` are all a newcomer needs.
+#   run              set-up, build, train the digits example
+#   test             set-up, build, all tests but the exhaustive ones
+#   test-fast        set-up, build, the fast tests: about two minutes
+#   test-exhaustive  set-up, build, grids that may take hours
+#   build            set-up, then libraries, examples, tests, and the tool as build/onesum
+#   bench            set-up, build, measure all-reduces on this machine
+#   lint             everything that can be said without running: check-format, check-layers, tidy
+#   format           lay out the sources
+#   setup, clean
+
+SHELL := /bin/bash
+.SHELLFLAGS := -o pipefail -c
+.DEFAULT_GOAL := build
+.PHONY: setup setup-dev build run test test-fast test-exhaustive bench \
+        lint check-format check-layers tidy format clean
+
+jobs := $(shell nproc)
+folders := $(wildcard include src tests bench fuzz examples python)
+sources = $(shell find $(folders) -name '*.h' -o -name '*.cc')
+
+setup:
+	@tools/setup
+
+setup-dev:
+	@tools/setup --dev
+
+build/build.ninja: CMakePresets.json | setup
+	cmake --preset release
+
+build: setup build/build.ninja
+	cmake --build --preset release
+
+run: build
+	build/examples/train_digits
+
+test: build
+	ctest --preset release -j $(jobs)
+
+test-fast: build
+	ctest --preset fast -j $(jobs)
+
+test-exhaustive: build
+	@if ls build/tests/*_exhaustive >/dev/null 2>&1; then \
+	  ctest --preset exhaustive -j $(jobs); \
+	else \
+	  echo "There are no exhaustive tests yet (tests/*/*_exhaustive_test.cc)."; \
+	fi
+
+bench: build
+	build/onesum bench --devices 2 --sizes 4,65536,8388608,268435456
+
+lint: check-format check-layers tidy
+
+check-format: setup-dev
+	@clang-format-19 --dry-run -Werror $(sources) && echo "format: good"
+
+check-layers:
+	@tools/check_layers
+
+# Only what the developer build compiles: the consumer's project and the fuzz targets are not in it.
+tidy: setup-dev
+	@cmake --preset dev >/dev/null
+	run-clang-tidy-19 -quiet -p build/dev -j $(jobs) '^$(CURDIR)/(src|tests|bench|examples)/' | \
+	  sed -E '/warnings? generated\.$$|^$$/d'
+
+format: setup-dev
+	clang-format-19 -i $(sources)
+
+clean:
+	rm -rf build

@@ -1,0 +1,9 @@
+# bench/*.cc, micro benchmarks with Google Benchmark: <build>/onesum_microbench.
+file(GLOB bench_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/bench/*.cc")
+if(bench_sources)
+  find_package(benchmark REQUIRED)
+  add_executable(onesum_microbench ${bench_sources})
+  target_link_libraries(onesum_microbench PRIVATE onesum_internals hwy::hwy benchmark::benchmark
+    benchmark::benchmark_main)
+  set_target_properties(onesum_microbench PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
+endif()

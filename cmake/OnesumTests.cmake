@@ -1,0 +1,106 @@
+# Every folder of tests/ that holds *_test.cc becomes one GoogleTest program per label:
+#   tests/<folder>/*_full_test.cc         onesum_test_<folder>_full         label full
+#   tests/<folder>/*_exhaustive_test.cc   onesum_test_<folder>_exhaustive   label exhaustive
+#   tests/<folder>/*_test.cc (the rest)   onesum_test_<folder>              label fast
+# Other *.cc of the folder are linked into each of its programs. Tests are named <folder>/<Suite>.<Name>,
+# so `ctest -R '^plan/'` runs a folder. tests/support/ is a library that all of them link.
+# Tests run in the project's root, which is also the macro ONESUM_SOURCE_DIR. tests/cli/ links the tool's
+# code and has the path of the tool itself as ONESUM_TOOL.
+# Targets: onesum_tests_fast builds what label fast needs, onesum_tests everything.
+
+find_package(GTest REQUIRED)
+include(GoogleTest)
+add_custom_target(onesum_tests)
+add_custom_target(onesum_tests_fast)
+add_dependencies(onesum_tests onesum_tests_fast)
+
+add_library(onesum_test_flags INTERFACE)
+target_link_libraries(onesum_test_flags INTERFACE
+  onesum_internals hwy::hwy GTest::gmock GTest::gtest)
+target_include_directories(onesum_test_flags INTERFACE "${PROJECT_SOURCE_DIR}/tests")
+target_compile_definitions(onesum_test_flags INTERFACE ONESUM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+
+file(GLOB support_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/support/*.cc")
+list(FILTER support_sources EXCLUDE REGEX "_test\\.cc$")
+if(support_sources)
+  add_library(onesum_test_support STATIC ${support_sources})
+  target_link_libraries(onesum_test_support PUBLIC onesum_test_flags)
+endif()
+
+function(onesum_test_program folder label timeout)
+  set(sources ${ARGN})
+  string(REPLACE "/" "_" name "onesum_test_${folder}")
+  if(NOT label STREQUAL "fast")
+    string(APPEND name "_${label}")
+  endif()
+  add_executable(${name} ${sources})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
+  if(TARGET onesum_test_support)
+    target_link_libraries(${name} PRIVATE onesum_test_support)
+  endif()
+  if(folder STREQUAL "cli" AND TARGET onesum_cli)
+    target_link_libraries(${name} PRIVATE onesum_cli)
+  endif()
+  if(folder STREQUAL "cli" AND TARGET onesum_tool)
+    target_compile_definitions(${name} PRIVATE ONESUM_TOOL="$<TARGET_FILE:onesum_tool>")
+    add_dependencies(${name} onesum_tool)
+  endif()
+  target_link_libraries(${name} PRIVATE onesum_test_flags GTest::gmock_main)
+  gtest_discover_tests(${name}
+    TEST_PREFIX "${folder}/" DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+    WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
+    PROPERTIES LABELS ${label} TIMEOUT ${timeout})
+  add_dependencies(onesum_tests ${name})
+  if(label STREQUAL "fast")
+    add_dependencies(onesum_tests_fast ${name})
+  endif()
+endfunction()
+
+file(GLOB_RECURSE test_sources CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/tests"
+  "${PROJECT_SOURCE_DIR}/tests/*_test.cc")
+set(test_folders "")
+foreach(source IN LISTS test_sources)
+  cmake_path(GET source PARENT_PATH folder)
+  if(folder STREQUAL "")
+    message(FATAL_ERROR "tests/${source}: a test lives in a folder of tests/, named after what it tests")
+  endif()
+  list(APPEND test_folders "${folder}")
+endforeach()
+list(REMOVE_DUPLICATES test_folders)
+
+foreach(folder IN LISTS test_folders)
+  file(GLOB all CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/${folder}/*.cc")
+  set(helpers "${all}")
+  list(FILTER helpers EXCLUDE REGEX "_test\\.cc$")
+  if(folder STREQUAL "support")
+    set(helpers "")
+  endif()
+  set(fast "${all}")
+  list(FILTER fast INCLUDE REGEX "_test\\.cc$")
+  set(full "${fast}")
+  set(exhaustive "${fast}")
+  list(FILTER fast EXCLUDE REGEX "_(full|exhaustive)_test\\.cc$")
+  list(FILTER full INCLUDE REGEX "_full_test\\.cc$")
+  list(FILTER exhaustive INCLUDE REGEX "_exhaustive_test\\.cc$")
+  # Seconds a single test may take; sanitized programs are several times slower than the rest.
+  if(fast)
+    onesum_test_program(${folder} fast 120 ${fast} ${helpers})
+  endif()
+  if(full)
+    onesum_test_program(${folder} full 900 ${full} ${helpers})
+  endif()
+  if(exhaustive)
+    onesum_test_program(${folder} exhaustive 21600 ${exhaustive} ${helpers})
+  endif()
+endforeach()
+
+# Checks that are no GoogleTest programs.
+add_test(NAME layers/check_layers COMMAND "${PROJECT_SOURCE_DIR}/tools/check_layers")
+add_test(NAME layers/self_test COMMAND "${PROJECT_SOURCE_DIR}/tools/check_layers" --self-test)
+set_tests_properties(layers/check_layers layers/self_test PROPERTIES LABELS fast TIMEOUT 60)
+
+if(ONESUM_INSTALL AND NOT ONESUM_SANITIZE)
+  add_test(NAME consumer/installed_package
+    COMMAND "${PROJECT_SOURCE_DIR}/tests/consumer/run" "${PROJECT_BINARY_DIR}" "${CMAKE_CXX_COMPILER}")
+  set_tests_properties(consumer/installed_package PROPERTIES LABELS full TIMEOUT 300)
+endif()

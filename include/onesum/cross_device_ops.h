@@ -1,0 +1,146 @@
+// Reductions and broadcasts across the devices of a cluster.
+//
+// The classes differ in the policy they give to the common base; the base validates, plans and runs. All functions
+// validate everything before any work and throw onesum::Error; an input is never modified, except where the caller
+// passes it as the result. Results are memory of their own unless the caller passed it. Objects may be used from
+// several threads; calls on one cluster run one after the other, in call order. They belong to cross-replica
+// context: inside a replica of MirroredStrategy::run they are refused (use ReplicaContext). Rules in full:
+// docs/semantics.md.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <onesum/cluster.h>
+#include <onesum/export.h>
+#include <onesum/options.h>
+#include <onesum/plan.h>
+#include <onesum/values.h>
+
+namespace onesum {
+
+namespace planner {
+struct Policy;
+}
+
+// What one call did.
+struct CallReport {
+  std::uint64_t number = 0;  // of the call on its object, from 1; 0: none yet
+  std::string algorithm;     // "one_device", …
+  std::size_t tensors = 0;
+  std::size_t bytes = 0;  // of one replica of everything that was reduced
+  std::chrono::nanoseconds time{0};
+};
+
+// A call under way. Destroying it waits for it; an error that nobody asked for is logged.
+class ONESUM_API Work {
+ public:
+  Work(Work&&) noexcept;
+  Work& operator=(Work&&) noexcept;
+  ~Work();
+
+  void wait();                  // until done; throws what the call threw
+  bool is_done() const noexcept;
+  std::vector<Mirrored> results();  // waits; empty for calls into the caller's memory
+
+  struct State;  // internal
+  explicit Work(std::shared_ptr<State> state);
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+// A reduction validated, planned and bound once, to run again and again on the same tensors, whose memory it keeps
+// hold of (borrowed memory stays the caller's duty).
+class ONESUM_API PreparedReduce {
+ public:
+  PreparedReduce(PreparedReduce&&) noexcept;
+  PreparedReduce& operator=(PreparedReduce&&) noexcept;
+  ~PreparedReduce();
+
+  void run();
+  Work start();
+
+  struct State;  // internal
+  explicit PreparedReduce(std::shared_ptr<State> state);
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+// Gets all components of a value, in replica order, and returns their sum (or what takes its place), of the shape
+// and type of the first one. It must not call the object that calls it.
+using AccumulationFn = std::function<Tensor(std::span<const Tensor>)>;
+
+class ONESUM_API CrossDeviceOps {
+ public:
+  virtual ~CrossDeviceOps();
+  CrossDeviceOps(const CrossDeviceOps&) = delete;
+  CrossDeviceOps& operator=(const CrossDeviceOps&) = delete;
+
+  // The sum or mean of all replicas, on every device of the destination, in the destination's order.
+  Mirrored reduce(ReduceOp op, const PerReplica& value, const Destination& destination,
+                  const CommunicationOptions& options = {});
+
+  // The same for many values at once; results in the order of the pairs.
+  std::vector<Mirrored> batch_reduce(ReduceOp op, std::span<const ValueDestination> pairs,
+                                     const CommunicationOptions& options = {});
+
+  // Copies of the root's value on every device of the destination. The root is a worker.
+  Mirrored broadcast(const Value& value, const Destination& destination, int root = 0);
+
+  // All replicas concatenated along `axis` in replica order (a negative axis counts from the last); they may differ
+  // in that extent.
+  Mirrored gather(const PerReplica& value, const Destination& destination, int axis,
+                  const CommunicationOptions& options = {});
+
+  // Into memory the caller has. results[i] has a component for each destination device; it may be exactly the
+  // component of values[i] on that device (in place); any other overlap of a result is refused.
+  void batch_reduce_into(ReduceOp op, std::span<const PerReplica> values, std::span<PerReplica> results,
+                         const CommunicationOptions& options = {});
+
+  // Without waiting. Works run in call order.
+  Work batch_reduce_async(ReduceOp op, std::span<const ValueDestination> pairs,
+                          const CommunicationOptions& options = {});
+
+  PreparedReduce prepare(ReduceOp op, std::span<const PerReplica> values, std::span<PerReplica> results,
+                         const CommunicationOptions& options = {});
+
+  // What a call would do, without doing it; the second form needs no memory.
+  Plan plan(ReduceOp op, std::span<const ValueDestination> pairs, const CommunicationOptions& options = {}) const;
+  Plan plan(ReduceOp op, std::span<const ReduceSpec> specs, bool in_place = false,
+            const CommunicationOptions& options = {}) const;
+
+  // Why: the algorithm and packs chosen, in words.
+  std::string explain(ReduceOp op, std::span<const ValueDestination> pairs,
+                      const CommunicationOptions& options = {}) const;
+
+  // The last call that completed on this object.
+  CallReport last_call() const;
+
+  const Cluster& cluster() const noexcept;
+
+ protected:
+  CrossDeviceOps(const planner::Policy& policy, AccumulationFn accumulation_fn, std::optional<Cluster> cluster);
+
+ private:
+  friend class PreparedReduce;
+  struct Impl;  // internal; prepared calls and works keep it alive
+  std::shared_ptr<Impl> impl_;
+};
+
+// Sums on one device, then copies to the destinations.
+class ONESUM_API ReductionToOneDevice : public CrossDeviceOps {
+ public:
+  // `reduce_to_device`: where the sum is formed; absent: the first device of each destination. `accumulation_fn`:
+  // called once per dense value; sparse values bypass it.
+  explicit ReductionToOneDevice(std::optional<std::string> reduce_to_device = {},
+                                AccumulationFn accumulation_fn = {}, std::optional<Cluster> cluster = {});
+};
+
+}  // namespace onesum

@@ -1,0 +1,143 @@
+#include "api/bound_call.h"
+
+#include <algorithm>
+#include <variant>
+
+#include <onesum/error.h>
+
+#include "api/tensor_state.h"
+#include "exec/bind.h"
+
+namespace onesum::api {
+namespace {
+
+using planner::Stream;
+using planner::StreamPart;
+
+// The tensor of a component that a stream is about.
+const Tensor::State* part_of(const Value& value, StreamPart part) noexcept {
+  if (part == StreamPart::kDense) return std::get_if<Tensor>(&value)->state();
+  const auto& slices = *std::get_if<IndexedSlices>(&value);
+  return part == StreamPart::kSliceValues ? slices.values.state() : slices.indices.state();
+}
+
+std::size_t replica_bytes(const Stream& stream, std::size_t r) {
+  return stream.replica_elements[r] * size_of(stream.task.replicas[r].element);
+}
+
+Tensor make_result(const Stream& stream, const Device& device) {
+  return Tensor::empty(stream.result_dtype, stream.result_shape, device);
+}
+
+// What the first replica that knows it says of the dense shape.
+std::optional<Shape> dense_shape_of(const DistributedValues& value) {
+  for (const Value& component : value.values()) {
+    const auto* slices = std::get_if<IndexedSlices>(&component);
+    if (slices != nullptr && slices->dense_shape) return slices->dense_shape;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+BoundCall::BoundCall(const CallTraits& traits, planner::Planned planned, engine::DeviceEngine& engine)
+    : traits_(traits),
+      planned_(std::move(planned)),
+      instance_(exec::bind(*planned_.plan, planned_.tables, planned_.slots, engine)),
+      overlap_(make_overlap_check()) {
+  for (const Stream& stream : planned_.streams) bytes_ += replica_bytes(stream, 0);
+}
+
+std::vector<Mirrored> BoundCall::make_results(const Pairs& pairs) const {
+  std::vector<Mirrored> results;
+  results.reserve(pairs.size());
+  for (std::size_t s = 0; s < planned_.streams.size(); ++s) {
+    const Stream& stream = planned_.streams[s];
+    std::vector<Value> components;
+    components.reserve(stream.task.destinations.size());
+    const bool sparse = stream.part == StreamPart::kSliceValues;
+    for (const collective::Target& target : stream.task.destinations) {
+      const Device& device = planned_.devices[static_cast<std::size_t>(target.device)];
+      if (sparse) {
+        components.emplace_back(IndexedSlices{make_result(stream, device),
+                                              make_result(planned_.streams[s + 1], device),
+                                              dense_shape_of(*pairs[stream.pair].value)});
+      } else {
+        components.emplace_back(make_result(stream, device));
+      }
+    }
+    results.emplace_back(std::move(components));
+    if (sparse) ++s;  // its indices
+  }
+  return results;
+}
+
+void BoundCall::set_addresses(const Pairs& pairs, std::span<const Mirrored> fresh) {
+  std::byte** base = instance_.bases().data();
+  bool changed = !has_addresses_;
+  has_addresses_ = false;  // until these are known to be good
+  for (const Stream& stream : planned_.streams) {
+    const Pair pair = pairs[stream.pair];
+    const DistributedValues& results = pair.results != nullptr ? *pair.results : fresh[stream.pair];
+    for (const DistributedValues* side : {pair.value, &results}) {
+      for (const Value& component : side->values()) {
+        auto* memory = static_cast<std::byte*>(part_of(component, stream.part)->memory);
+        changed = changed || *base != memory;
+        *base++ = memory;
+      }
+    }
+  }
+  if (changed) {
+    if (traits_.into) {
+      if (const auto overlap = overlap_.find(instance_.bases())) refuse_overlap(*overlap);
+    }
+    instance_.resolve();
+  }
+  has_addresses_ = true;
+}
+
+OverlapCheck BoundCall::make_overlap_check() const {
+  std::vector<std::size_t> bytes;
+  std::vector<bool> is_result;
+  std::vector<bool> is_replaced;
+  for (const Stream& stream : planned_.streams) {
+    const std::size_t first = bytes.size();
+    for (std::size_t r = 0; r < stream.task.replicas.size(); ++r) {
+      bytes.push_back(replica_bytes(stream, r));
+      is_result.push_back(false);
+      is_replaced.push_back(false);
+    }
+    for (const collective::Target& target : stream.task.destinations) {
+      bytes.push_back(stream.result_shape.elements() * size_of(stream.result_dtype));
+      is_result.push_back(true);
+      is_replaced.push_back(false);
+      if (target.in_place_of >= 0) is_replaced[first + static_cast<std::size_t>(target.in_place_of)] = true;
+    }
+  }
+  return {std::move(bytes), std::move(is_result), is_replaced};
+}
+
+void BoundCall::refuse_overlap(std::pair<std::size_t, std::size_t> slots) const {
+  throw Error(ErrorCode::kInvalidArgument,
+              name_of_slot(slots.first) + " and " + name_of_slot(slots.second) +
+                  " share memory; a result may only be exactly the replica of its own pair on its own device");
+}
+
+std::string BoundCall::name_of_slot(std::size_t slot) const {
+  for (const Stream& stream : planned_.streams) {
+    const std::size_t replicas = stream.task.replicas.size();
+    const std::size_t all = replicas + stream.task.destinations.size();
+    if (slot >= all) {
+      slot -= all;
+      continue;
+    }
+    const bool is_result = slot >= replicas;
+    const std::int32_t device = is_result ? stream.task.destinations[slot - replicas].device
+                                          : stream.task.replicas[slot].device;
+    return "pair " + std::to_string(stream.pair) + ": " + (is_result ? "result" : "replica") + " on " +
+           planned_.devices[static_cast<std::size_t>(device)].to_string();
+  }
+  return "slot " + std::to_string(slot);
+}
+
+}  // namespace onesum::api

@@ -1,0 +1,50 @@
+// A call of one kind, bound: what is kept between calls that differ in addresses only.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "api/describe.h"
+#include "api/overlap.h"
+#include "api/pairs.h"
+#include "exec/executor.h"
+#include "exec/program.h"
+#include "planner/planner.h"
+
+namespace onesum::api {
+
+class BoundCall {
+ public:
+  BoundCall(const CallTraits& traits, planner::Planned planned, engine::DeviceEngine& engine);
+
+  const planner::Planned& planned() const noexcept { return planned_; }
+  std::size_t tensors() const noexcept { return planned_.streams.size(); }
+  std::size_t bytes() const noexcept { return bytes_; }  // of one replica of everything
+
+  // Handles to fresh results, one Mirrored per pair.
+  std::vector<Mirrored> make_results(const Pairs& pairs) const;
+
+  // Takes the addresses of the pairs' replicas, and of the results: the pairs' own, or `fresh`. Refuses overlaps
+  // of the caller's results. Allocates nothing.
+  void set_addresses(const Pairs& pairs, std::span<const Mirrored> fresh = {});
+
+  // Runs on the addresses set last.
+  void run(exec::Executor::Deadline deadline, exec::FunctionCaller* caller) {
+    exec::Executor::run(instance_, deadline, caller);
+  }
+
+ private:
+  OverlapCheck make_overlap_check() const;
+  [[noreturn]] void refuse_overlap(std::pair<std::size_t, std::size_t> slots) const;
+  std::string name_of_slot(std::size_t slot) const;
+
+  CallTraits traits_;
+  planner::Planned planned_;
+  exec::Instance instance_;
+  OverlapCheck overlap_;
+  std::size_t bytes_ = 0;
+  bool has_addresses_ = false;
+};
+
+}  // namespace onesum::api

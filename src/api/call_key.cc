@@ -1,0 +1,77 @@
+#include "api/call_key.h"
+
+#include <variant>
+
+#include "api/tensor_state.h"
+
+namespace onesum::api {
+namespace {
+
+void add_tensor(Hasher& hasher, const Tensor& tensor) noexcept {
+  const Tensor::State* state = tensor.state();
+  hasher.add(state == nullptr ? 0 : state->signature);
+}
+
+void add_shape(Hasher& hasher, const std::optional<Shape>& shape) noexcept {
+  hasher.add(shape ? shape->rank() + 1 : 0);
+  if (!shape) return;
+  for (const std::int64_t extent : shape->extents()) hasher.add(static_cast<std::uint64_t>(extent));
+}
+
+// Returns how many components are sparse.
+std::size_t add_components(Hasher& hasher, const DistributedValues& values) noexcept {
+  std::size_t sparse = 0;
+  hasher.add(values.size());
+  for (const Value& component : values.values()) {
+    if (const auto* tensor = std::get_if<Tensor>(&component)) {
+      add_tensor(hasher, *tensor);
+      continue;
+    }
+    const auto& slices = *std::get_if<IndexedSlices>(&component);
+    ++sparse;
+    hasher.add(~std::uint64_t{0});  // no signature: what follows is slices
+    add_tensor(hasher, slices.values);
+    add_tensor(hasher, slices.indices);
+    add_shape(hasher, slices.dense_shape);
+  }
+  return sparse;
+}
+
+void add_results(Hasher& hasher, const Pair& pair, const Device& defaults) {
+  add_components(hasher, *pair.results);
+  for (std::size_t d = 0; d < pair.results->size(); ++d) {
+    const int replica = in_place_replica(*pair.value, pair.results->values()[d], d, defaults);
+    hasher.add(static_cast<std::uint64_t>(replica + 1));
+  }
+}
+
+}  // namespace
+
+CallKey key_of(const CallTraits& traits, const Pairs& pairs, const CommunicationOptions& options,
+               const Device& defaults) {
+  CallKey key;
+  Hasher hasher;
+  hasher.add(static_cast<std::uint64_t>(traits.kind) | static_cast<std::uint64_t>(traits.op) << 8 |
+             static_cast<std::uint64_t>(traits.into) << 16 | static_cast<std::uint64_t>(options.implementation) << 24 |
+             static_cast<std::uint64_t>(options.numerics) << 32 |
+             static_cast<std::uint64_t>(options.sparse_rows) << 40);
+  hasher.add(static_cast<std::uint64_t>(traits.axis));
+  hasher.add(options.bytes_per_pack);
+  hasher.add(pairs.size());
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    const Pair pair = pairs[i];
+    const std::size_t sparse = add_components(hasher, *pair.value);
+    key.mixes_dense_and_sparse |= sparse != 0 && sparse != pair.value->size();
+    hasher.add(pair.declared_dtype ? static_cast<std::uint64_t>(*pair.declared_dtype) + 1 : 0);
+    if (pair.results != nullptr) {
+      add_results(hasher, pair, defaults);
+    } else {
+      hasher.add(pair.destinations.size());
+      for (const Device& device : pair.destinations) hasher.add(device.hash());
+    }
+  }
+  key.fingerprint = hasher.finish();
+  return key;
+}
+
+}  // namespace onesum::api

@@ -1,0 +1,149 @@
+#include <onesum/cross_device_ops.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include <onesum/error.h>
+
+#include "api/cross_device_ops_impl.h"
+#include "api/explain.h"
+#include "api/prepared_reduce.h"
+#include "api/replica_context.h"
+#include "api/work.h"
+#include "planner/policy.h"
+
+namespace onesum {
+namespace {
+
+using api::CallTraits;
+using api::Pair;
+using api::Pairs;
+using planner::CallKind;
+
+// One value to one destination, as a batch of one.
+struct OnePair {
+  Pair pair;
+  Pairs pairs() const {
+    return {1, this, [](const void* self, std::size_t) { return static_cast<const OnePair*>(self)->pair; }};
+  }
+};
+
+planner::Request request_of(ReduceOp op, std::span<const ReduceSpec> specs, bool in_place,
+                            const CommunicationOptions& options) {
+  planner::Request request;
+  request.op = op;
+  request.into = in_place;
+  request.options = options;
+  for (const ReduceSpec& spec : specs) {
+    planner::PairInfo pair;
+    pair.destinations = spec.destinations;
+    for (const Device& device : spec.replicas) pair.replicas.push_back({{spec.dtype, spec.shape, device}, {}, {}});
+    if (in_place) {
+      for (const Device& device : spec.destinations) {
+        pair.results.push_back({{spec.dtype, spec.shape, device}, {}, {}});
+        const auto replica = std::find(spec.replicas.begin(), spec.replicas.end(), device);
+        pair.in_place_of.push_back(
+            replica == spec.replicas.end() ? -1 : static_cast<std::int32_t>(replica - spec.replicas.begin()));
+      }
+    }
+    request.pairs.push_back(std::move(pair));
+  }
+  return request;
+}
+
+Plan public_plan(const planner::Planned& planned) {
+  std::vector<std::size_t> elements;
+  for (const plan::PackTable& table : planned.tables) elements.push_back(table.elements());
+  return Plan(planned.plan, std::move(elements), planned.devices);
+}
+
+}  // namespace
+
+CrossDeviceOps::CrossDeviceOps(const planner::Policy& policy, AccumulationFn accumulation_fn,
+                               std::optional<Cluster> cluster)
+    : impl_(std::make_shared<Impl>(policy, std::move(accumulation_fn), cluster ? *cluster : Cluster::local())) {}
+
+CrossDeviceOps::~CrossDeviceOps() = default;
+
+Mirrored CrossDeviceOps::reduce(ReduceOp op, const PerReplica& value, const Destination& destination,
+                                const CommunicationOptions& options) {
+  api::require_cross_replica_context("CrossDeviceOps::reduce");
+  const OnePair one{{&value, destination.devices(), nullptr, {}}};
+  return std::move(impl_->call({CallKind::kReduce, op, 0, false}, one.pairs(), options).front());
+}
+
+std::vector<Mirrored> CrossDeviceOps::batch_reduce(ReduceOp op, std::span<const ValueDestination> pairs,
+                                                   const CommunicationOptions& options) {
+  api::require_cross_replica_context("CrossDeviceOps::batch_reduce");
+  return impl_->call({CallKind::kBatchReduce, op, 0, false}, api::pairs_of(pairs), options);
+}
+
+Mirrored CrossDeviceOps::broadcast(const Value& value, const Destination& destination, int root) {
+  api::require_cross_replica_context("CrossDeviceOps::broadcast");
+  if (root < 0 || root >= impl_->cluster.size()) {
+    throw Error(ErrorCode::kInvalidArgument, "broadcast from root " + std::to_string(root) + "; the cluster has " +
+                                                 std::to_string(impl_->cluster.size()) + " worker(s)");
+  }
+  const PerReplica replica(std::vector<Value>{value});
+  const OnePair one{{&replica, destination.devices(), nullptr, {}}};
+  return std::move(impl_->call({CallKind::kBroadcast, ReduceOp::kSum, 0, false}, one.pairs(), {}).front());
+}
+
+Mirrored CrossDeviceOps::gather(const PerReplica& value, const Destination& destination, int axis,
+                                const CommunicationOptions& options) {
+  api::require_cross_replica_context("CrossDeviceOps::gather");
+  const OnePair one{{&value, destination.devices(), nullptr, {}}};
+  return std::move(impl_->call({CallKind::kGather, ReduceOp::kSum, axis, false}, one.pairs(), options).front());
+}
+
+void CrossDeviceOps::batch_reduce_into(ReduceOp op, std::span<const PerReplica> values,
+                                       std::span<PerReplica> results, const CommunicationOptions& options) {
+  api::require_cross_replica_context("CrossDeviceOps::batch_reduce_into");
+  const api::ValuesAndResults arguments{values, results};
+  api::check_lengths(arguments);
+  impl_->call({CallKind::kBatchReduce, op, 0, true}, arguments.pairs(), options);
+}
+
+Work CrossDeviceOps::batch_reduce_async(ReduceOp op, std::span<const ValueDestination> pairs,
+                                        const CommunicationOptions& options) {
+  api::require_cross_replica_context("CrossDeviceOps::batch_reduce_async");
+  std::vector<ValueDestination> kept(pairs.begin(), pairs.end());
+  return api::start_work(impl_->cluster, [impl = impl_, op, kept = std::move(kept), options, start = now()] {
+    planner::validate_options(op, options);
+    if (kept.empty()) return std::vector<Mirrored>();
+    const std::span<const ValueDestination> view = kept;
+    return impl->call_in_turn({CallKind::kBatchReduce, op, 0, false}, api::pairs_of(view), options, start);
+  });
+}
+
+PreparedReduce CrossDeviceOps::prepare(ReduceOp op, std::span<const PerReplica> values,
+                                       std::span<PerReplica> results, const CommunicationOptions& options) {
+  api::require_cross_replica_context("CrossDeviceOps::prepare");
+  return PreparedReduce(std::make_shared<PreparedReduce::State>(impl_, op, values, results, options));
+}
+
+Plan CrossDeviceOps::plan(ReduceOp op, std::span<const ValueDestination> pairs,
+                          const CommunicationOptions& options) const {
+  const CallTraits traits{CallKind::kBatchReduce, op, 0, false};
+  const Device& defaults = impl_->cluster.state().defaults;
+  return public_plan(impl_->planner.plan(api::describe(traits, api::pairs_of(pairs), options, defaults)));
+}
+
+Plan CrossDeviceOps::plan(ReduceOp op, std::span<const ReduceSpec> specs, bool in_place,
+                          const CommunicationOptions& options) const {
+  return public_plan(impl_->planner.plan(request_of(op, specs, in_place, options)));
+}
+
+std::string CrossDeviceOps::explain(ReduceOp op, std::span<const ValueDestination> pairs,
+                                    const CommunicationOptions& options) const {
+  const CallTraits traits{CallKind::kBatchReduce, op, 0, false};
+  const Device& defaults = impl_->cluster.state().defaults;
+  return api::explain(impl_->planner.plan(api::describe(traits, api::pairs_of(pairs), options, defaults)));
+}
+
+CallReport CrossDeviceOps::last_call() const { return impl_->report(); }
+
+const Cluster& CrossDeviceOps::cluster() const noexcept { return impl_->cluster; }
+
+}  // namespace onesum

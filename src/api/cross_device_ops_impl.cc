@@ -1,0 +1,182 @@
+#include "api/cross_device_ops_impl.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include <onesum/error.h>
+
+#include "api/dense_copies.h"
+#include "api/engines.h"
+#include "base/log.h"
+
+namespace onesum {
+namespace {
+
+// A training loop makes a handful of kinds of calls; sparse ones with ever new row counts make a kind each.
+constexpr std::size_t kMaxBoundCalls = 128;
+
+constexpr std::chrono::minutes kDefaultTimeout{30};
+
+planner::Placement placement_of(const Cluster& cluster) {
+  return {cluster.state().defaults, cluster.state().devices};
+}
+
+// Calls the user's function for a pack, which is one tensor of one pair.
+class AccumulationCaller final : public exec::FunctionCaller {
+ public:
+  AccumulationCaller(const AccumulationFn& function, const planner::Planned& planned, const api::Pairs& pairs)
+      : function_(function), planned_(planned), pairs_(pairs) {}
+
+  std::byte* call(std::uint32_t pack) override {
+    const planner::Stream& stream = planned_.streams[planned_.pack_streams[pack].front()];
+    std::vector<Tensor> components;
+    for (const Value& value : pairs_[stream.pair].value->values()) components.push_back(std::get<Tensor>(value));
+    Tensor result = function_(components);
+    check(result, components.front(), stream.pair);
+    results_.push_back(result);
+    return static_cast<std::byte*>(result.memory());
+  }
+
+ private:
+  static void check(const Tensor& result, const Tensor& first, std::size_t pair) {
+    const std::string name = "pair " + std::to_string(pair) + ": accumulation_fn returned ";
+    if (!result) throw Error(ErrorCode::kInvalidArgument, name + "no tensor");
+    if (result.dtype() != first.dtype() || result.shape() != first.shape()) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  name + std::string(to_string(result.dtype())) + " " + result.shape().to_string() + ", expected " +
+                      std::string(to_string(first.dtype())) + " " + first.shape().to_string() +
+                      " as the components it was given");
+    }
+    api::engine_of(result.device());
+  }
+
+  const AccumulationFn& function_;
+  const planner::Planned& planned_;
+  const api::Pairs& pairs_;
+  std::vector<Tensor> results_;  // alive until they were copied out
+};
+
+}  // namespace
+
+CrossDeviceOps::Impl::Impl(const planner::Policy& policy, AccumulationFn fn, const Cluster& on)
+    : cluster(on), accumulation_fn(std::move(fn)), planner(policy, placement_of(on)) {}
+
+std::vector<Mirrored> CrossDeviceOps::Impl::call(const api::CallTraits& traits, const api::Pairs& pairs,
+                                                 const CommunicationOptions& options) {
+  const Clock::time_point start = now();
+  planner::validate_options(traits.op, options);
+  if (pairs.size() == 0) return {};
+  const cluster::Sequence::Turn turn(cluster.state().sequence, api::deadline_of(options, start));
+  return call_in_turn(traits, pairs, options, start);
+}
+
+std::vector<Mirrored> CrossDeviceOps::Impl::call_in_turn(const api::CallTraits& traits, const api::Pairs& pairs,
+                                                         const CommunicationOptions& options,
+                                                         Clock::time_point start) {
+  const auto run_pairs = [&](const api::Pairs& unmixed, const Fingerprint& fingerprint) {
+    api::BoundCall& bound = cached(traits, unmixed, options, fingerprint);
+    std::vector<Mirrored> results;
+    if (!traits.into) results = bound.make_results(unmixed);
+    bound.set_addresses(unmixed, results);
+    run(bound, unmixed, options, start);
+    return results;
+  };
+  const Device& defaults = cluster.state().defaults;
+  const api::CallKey key = api::key_of(traits, pairs, options, defaults);
+  if (!key.mixes_dense_and_sparse) return run_pairs(pairs, key.fingerprint);
+  const api::DenseCopies copies(traits, pairs, defaults);
+  return run_pairs(copies.pairs(), api::key_of(traits, copies.pairs(), options, defaults).fingerprint);
+}
+
+api::BoundCall& CrossDeviceOps::Impl::cached(const api::CallTraits& traits, const api::Pairs& pairs,
+                                             const CommunicationOptions& options, const Fingerprint& fingerprint) {
+  auto found = cache_.find(fingerprint);
+  if (found == cache_.end()) {
+    std::unique_ptr<api::BoundCall> bound = bind(traits, pairs, options);
+    if (cache_.size() >= kMaxBoundCalls) forget_oldest();
+    found = cache_.emplace(fingerprint, Entry{std::move(bound), 0}).first;
+  }
+  found->second.last_used = ++uses_;
+  return *found->second.bound;
+}
+
+std::unique_ptr<api::BoundCall> CrossDeviceOps::Impl::bind(const api::CallTraits& traits, const api::Pairs& pairs,
+                                                           const CommunicationOptions& options) {
+  planner::Planned planned = planner.plan(api::describe(traits, pairs, options, cluster.state().defaults));
+  if (is_logged(LogLevel::kDebug)) {
+    for (const planner::Choice& choice : planned.choices) {
+      log(LogLevel::kDebug, choice.algorithm + ": " + choice.reason);
+    }
+  }
+  return std::make_unique<api::BoundCall>(traits, std::move(planned), api::host_engine());
+}
+
+void CrossDeviceOps::Impl::forget_oldest() {
+  const auto older = [](const auto& a, const auto& b) { return a.second.last_used < b.second.last_used; };
+  cache_.erase(std::min_element(cache_.begin(), cache_.end(), older));
+}
+
+void CrossDeviceOps::Impl::run(api::BoundCall& bound, const api::Pairs& pairs,
+                               const CommunicationOptions& options, Clock::time_point start) {
+  const Clock::time_point deadline = api::deadline_of(options, start);
+  if (accumulation_fn) {
+    AccumulationCaller caller(accumulation_fn, bound.planned(), pairs);
+    bound.run(deadline, &caller);
+  } else {
+    bound.run(deadline, nullptr);
+  }
+  record(bound, now() - start);
+}
+
+void CrossDeviceOps::Impl::record(const api::BoundCall& bound, std::chrono::nanoseconds time) {
+  const std::lock_guard lock(report_mutex_);
+  ++last_number_;
+  if (last_plan_ != bound.planned().plan) last_plan_ = bound.planned().plan;
+  last_tensors_ = bound.tensors();
+  last_bytes_ = bound.bytes();
+  last_time_ = time;
+}
+
+CallReport CrossDeviceOps::Impl::report() const {
+  const std::lock_guard lock(report_mutex_);
+  CallReport report;
+  report.number = last_number_;
+  if (last_plan_) report.algorithm = last_plan_->algorithm;
+  report.tensors = last_tensors_;
+  report.bytes = last_bytes_;
+  report.time = last_time_;
+  return report;
+}
+
+namespace api {
+
+Clock::time_point deadline_of(const CommunicationOptions& options, Clock::time_point start) {
+  if (!options.timeout) return start + kDefaultTimeout;
+  const auto longest = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::time_point::max() - start);
+  return start + std::min(*options.timeout, longest);
+}
+
+Pairs ValuesAndResults::pairs() const {
+  return {values.size(), this, [](const void* self, std::size_t i) {
+            const auto& arguments = *static_cast<const ValuesAndResults*>(self);
+            return Pair{&arguments.values[i], {}, &arguments.results[i], {}};
+          }};
+}
+
+void check_lengths(const ValuesAndResults& arguments) {
+  if (arguments.values.size() == arguments.results.size()) return;
+  throw Error(ErrorCode::kInvalidArgument, std::to_string(arguments.values.size()) + " values and " +
+                                               std::to_string(arguments.results.size()) +
+                                               " results; expected a result for every value");
+}
+
+Pairs pairs_of(const std::span<const ValueDestination>& pairs) {
+  return {pairs.size(), &pairs, [](const void* span, std::size_t i) {
+            const ValueDestination& pair = (*static_cast<const std::span<const ValueDestination>*>(span))[i];
+            return Pair{&pair.value, pair.destination.devices(), nullptr, {}};
+          }};
+}
+
+}  // namespace api
+}  // namespace onesum

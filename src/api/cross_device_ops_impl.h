@@ -1,0 +1,86 @@
+// What a CrossDeviceOps object is made of. Calls take their turn on the cluster's sequence first; everything below
+// that is not const is used inside a turn only.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include <onesum/cross_device_ops.h>
+
+#include "api/bound_call.h"
+#include "api/call_key.h"
+#include "api/cluster_state.h"
+#include "api/pairs.h"
+#include "base/clock.h"
+#include "planner/planner.h"
+
+namespace onesum {
+
+struct CrossDeviceOps::Impl {
+  Impl(const planner::Policy& policy, AccumulationFn fn, const Cluster& on);
+
+  // The whole of a synchronous call: takes its turn and makes the call. Returns results of its own unless the pairs
+  // have some.
+  std::vector<Mirrored> call(const api::CallTraits& traits, const api::Pairs& pairs,
+                             const CommunicationOptions& options);
+
+  // The same when it is this thread's turn already: finds or makes the bound call and runs it.
+  std::vector<Mirrored> call_in_turn(const api::CallTraits& traits, const api::Pairs& pairs,
+                                     const CommunicationOptions& options, Clock::time_point start);
+
+  // Binds without the cache, for a call that is kept by the caller.
+  std::unique_ptr<api::BoundCall> bind(const api::CallTraits& traits, const api::Pairs& pairs,
+                                       const CommunicationOptions& options);
+
+  // Runs a bound call whose addresses are set, in this thread's turn.
+  void run(api::BoundCall& bound, const api::Pairs& pairs, const CommunicationOptions& options,
+           Clock::time_point start);
+
+  CallReport report() const;
+
+  const Cluster cluster;
+  const AccumulationFn accumulation_fn;
+  planner::Planner planner;
+
+ private:
+  struct Entry {
+    std::unique_ptr<api::BoundCall> bound;
+    std::uint64_t last_used = 0;
+  };
+  api::BoundCall& cached(const api::CallTraits& traits, const api::Pairs& pairs,
+                         const CommunicationOptions& options, const Fingerprint& fingerprint);
+  void forget_oldest();
+  void record(const api::BoundCall& bound, std::chrono::nanoseconds time);
+
+  std::unordered_map<Fingerprint, Entry, FingerprintHash> cache_;
+  std::uint64_t uses_ = 0;
+
+  // The last call, as numbers; report() makes words of them.
+  mutable std::mutex report_mutex_;
+  std::shared_ptr<const plan::Plan> last_plan_;
+  std::uint64_t last_number_ = 0;
+  std::size_t last_tensors_ = 0;
+  std::size_t last_bytes_ = 0;
+  std::chrono::nanoseconds last_time_{0};
+};
+
+namespace api {
+
+// Half an hour, unless the call says otherwise.
+Clock::time_point deadline_of(const CommunicationOptions& options, Clock::time_point start);
+
+// Values and results side by side.
+struct ValuesAndResults {
+  std::span<const PerReplica> values;
+  std::span<const PerReplica> results;
+  Pairs pairs() const;  // refers to this object
+};
+
+// Refuses lists of different lengths.
+void check_lengths(const ValuesAndResults& arguments);
+
+Pairs pairs_of(const std::span<const ValueDestination>& pairs);  // refers to the argument
+
+}  // namespace api
+}  // namespace onesum

@@ -1,0 +1,31 @@
+#include <onesum/cross_device_ops.h>
+
+#include "api/cluster_state.h"
+#include "planner/policy.h"
+#include "planner/request.h"
+
+namespace onesum {
+namespace {
+
+planner::Policy policy_of(const std::optional<std::string>& reduce_to_device, bool has_function,
+                          const std::optional<Cluster>& cluster) {
+  planner::Policy policy;
+  policy.name = "ReductionToOneDevice";
+  policy.has_accumulation_fn = has_function;
+  if (reduce_to_device) {
+    // Any device of this process will do: it need not be among sources or destinations.
+    const planner::Placement placement{cluster ? cluster->state().defaults : Device().canonical(), {}};
+    policy.reduce_to_device = planner::place(Device(*reduce_to_device), placement, "reduce_to_device");
+  }
+  return policy;
+}
+
+}  // namespace
+
+// accumulation_fn is copied, not moved: the policy asks for it in the same expression.
+ReductionToOneDevice::ReductionToOneDevice(std::optional<std::string> reduce_to_device,
+                                           AccumulationFn accumulation_fn, std::optional<Cluster> cluster)
+    : CrossDeviceOps(policy_of(reduce_to_device, static_cast<bool>(accumulation_fn), cluster), accumulation_fn,
+                     cluster) {}
+
+}  // namespace onesum

@@ -1,0 +1,33 @@
+// Calls under way: what Work and PreparedReduce handles refer to.
+#pragma once
+
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include <onesum/cross_device_ops.h>
+
+namespace onesum {
+
+struct Work::State {
+  explicit State(Cluster on) : cluster(std::move(on)) {}
+
+  const Cluster cluster;
+  std::mutex mutex;
+  std::condition_variable finished;
+  bool done = false;
+  bool asked = false;  // somebody waited for it, or took its results: an error was seen
+  std::exception_ptr error;
+  std::vector<Mirrored> results;
+};
+
+namespace api {
+
+// Runs `call` in its turn on the cluster, without waiting. It is the call's turn then: it must not take one.
+Work start_work(const Cluster& cluster, std::function<std::vector<Mirrored>()> call);
+
+}  // namespace api
+}  // namespace onesum

@@ -1,0 +1,71 @@
+// The bound of a case: the same bytes summed by hand-written loops (cli/bench_kernels.h) on as many threads as the
+// library uses, or on one where that is faster.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cli/bench_kernels.h"
+#include "cli/bench_sampler.h"
+#include "cli/bench_workspace.h"
+
+namespace onesum::cli {
+
+// Threads that share out a sum in equal parts. Between begin() and end() the helpers spin, so that handing out work
+// costs a cache line's journey; otherwise there are none. One thread at a time may use a Team.
+class Team {
+ public:
+  explicit Team(std::size_t threads) : threads_(threads) {}  // the caller is one of them
+  ~Team() { end(); }
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+
+  std::size_t threads() const { return threads_; }
+  void begin();
+  void run(SumKernel kernel, const SumArgs& whole);
+  void end();
+
+ private:
+  void help(std::size_t part);
+  void do_part(std::size_t part);
+
+  std::size_t threads_;
+  std::vector<std::thread> helpers_;
+  SumKernel kernel_ = nullptr;  // null: the helpers end
+  SumArgs whole_;
+  // Release by the caller, acquire by the helpers: they see kernel_ and whole_, and what the caller wrote before.
+  alignas(64) std::atomic<std::size_t> round_{0};
+  // Release by the helpers, acquire by the caller: it sees their parts of the result.
+  alignas(64) std::atomic<std::size_t> done_{0};
+};
+
+enum class BoundKind {
+  kInPlace,     // over the results: the inputs, which the library works on in place, stay as they are
+  kOutOfPlace,  // from the values to the results
+};
+
+// A way of computing the sum by hand. The workspace must outlive it.
+class Bound : public Subject {
+ public:
+  Bound(const Workspace& workspace, BoundKind kind, std::size_t threads, Stores stores);
+
+  void begin_round() override { team_.begin(); }
+  void call(std::size_t times) override;
+  void end_round() override { team_.end(); }
+
+ private:
+  Team team_;
+  SumKernel kernel_;
+  SumArgs whole_;
+};
+
+// The fastest way here and now, found by a short trial; null where there is nothing to do by hand (one device in
+// place). `threads`: as many as the library uses.
+std::unique_ptr<Bound> fastest_bound(const Workspace& workspace, BoundKind kind, std::size_t threads);
+
+}  // namespace onesum::cli

@@ -1,0 +1,36 @@
+// What the bench reduces, and what must come out: an independent sum in the canonical order.
+//
+// Inputs are small numbers that vary with element and replica. They repeat after a prime number of elements, in all
+// replicas alike, so the result repeats too: it is computed once, and any amount of memory is filled and compared
+// at the speed of memory. A phase (one per tensor) shifts the sequence, so that tensors differ.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <onesum/dtype.h>
+#include <onesum/options.h>
+
+namespace onesum::cli {
+
+class Pattern {
+ public:
+  // Throws invalid_argument for types without a sum.
+  Pattern(ReduceOp op, DType dtype, std::size_t replicas);
+
+  void fill(std::span<std::byte> memory, std::size_t replica, std::size_t phase) const;
+
+  // The first element that is not, bit by bit, what it should be: "element 7 is 0x…, expected 0x…".
+  std::optional<std::string> difference(std::span<const std::byte> result, std::size_t phase) const;
+
+ private:
+  std::size_t input_bytes_;   // of one element
+  std::size_t result_bytes_;  // of one element
+  std::vector<std::vector<std::byte>> inputs_;
+  std::vector<std::byte> expected_;
+};
+
+}  // namespace onesum::cli

@@ -1,0 +1,117 @@
+#include "cli/bench_workspace.h"
+
+#include <sys/mman.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include <onesum/error.h>
+
+#include "cli/machine.h"
+#include "cli/quantities.h"
+
+namespace onesum::cli {
+namespace {
+
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
+
+std::size_t rounded_up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+std::size_t arena_bytes_of(const Workload& workload, DType dtype) {
+  std::size_t bytes = 0;
+  for (const Shape& shape : workload.shapes) bytes += rounded_up(shape.elements() * size_of(dtype), kLine);
+  return bytes;
+}
+
+template <class Results>
+std::optional<std::string> first_difference(const Pattern& pattern, const Results& results) {
+  for (std::size_t t = 0; t < results.size(); ++t) {
+    for (std::size_t d = 0; d < results[t].size(); ++d) {
+      const Tensor& tensor = results[t].tensor(d);
+      const std::span found(static_cast<const std::byte*>(tensor.memory()), tensor.bytes());
+      if (const auto difference = pattern.difference(found, t)) {
+        return "tensor " + std::to_string(t) + " on " + tensor.device().to_string() + ": " + *difference;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::size_t Workload::elements() const {
+  std::size_t sum = 0;
+  for (const Shape& shape : shapes) sum += shape.elements();
+  return sum;
+}
+
+std::size_t Workload::bytes() const { return elements() * size_of(dtype); }
+
+void Workspace::Free::operator()(std::byte* memory) const noexcept { std::free(memory); }
+
+Workspace::Workspace(Workload workload) : workload_(std::move(workload)) {
+  const DType result = result_dtype(workload_.op, workload_.dtype);
+  value_arenas_.bytes = arena_bytes_of(workload_, workload_.dtype);
+  result_arenas_.bytes = arena_bytes_of(workload_, result);
+  const std::size_t needed = (value_arenas_.bytes + result_arenas_.bytes) * workload_.devices;
+  const auto available = available_memory();
+  if (available && needed > *available) {
+    throw Error(ErrorCode::kResourceExhausted,
+                "the bench needs " + format_bytes(needed) + " for " + std::to_string(workload_.devices) +
+                    " devices, values and results; " + format_bytes(*available) + " are available");
+  }
+  allocate(value_arenas_);
+  allocate(result_arenas_);
+  values_ = tensors_in(value_arenas_, workload_.dtype);
+  results_ = tensors_in(result_arenas_, result);
+}
+
+void Workspace::allocate(Arenas& arenas) {
+  const std::size_t alignment = workload_.huge_pages ? kHugePage : kLine;
+  const std::size_t bytes = rounded_up(arenas.bytes + 1, alignment);
+  for (std::size_t d = 0; d < workload_.devices; ++d) {
+    auto* memory = static_cast<std::byte*>(std::aligned_alloc(alignment, bytes));
+    if (memory == nullptr) {
+      throw Error(ErrorCode::kResourceExhausted, "the bench cannot allocate " + format_bytes(bytes));
+    }
+    arenas.memory.emplace_back(memory);
+    arenas.starts.push_back(memory);
+    // The advice may be refused (a kernel without huge pages); the times then say so.
+    if (workload_.huge_pages) static_cast<void>(madvise(memory, bytes, MADV_HUGEPAGE));
+    std::memset(memory, 0, bytes);
+  }
+}
+
+std::vector<PerReplica> Workspace::tensors_in(const Arenas& arenas, DType dtype) const {
+  std::vector<PerReplica> tensors;
+  std::size_t offset = 0;
+  for (const Shape& shape : workload_.shapes) {
+    std::vector<Tensor> replicas;
+    for (std::size_t d = 0; d < workload_.devices; ++d) {
+      replicas.push_back(Tensor::borrow(arenas.starts[d] + offset, dtype, shape, "CPU:" + std::to_string(d)));
+    }
+    tensors.emplace_back(std::move(replicas));
+    offset += rounded_up(shape.elements() * size_of(dtype), kLine);
+  }
+  return tensors;
+}
+
+void Workspace::reset(const Pattern& pattern) {
+  for (std::size_t t = 0; t < values_.size(); ++t) {
+    for (std::size_t d = 0; d < workload_.devices; ++d) {
+      const Tensor& tensor = values_[t].tensor(d);
+      pattern.fill({static_cast<std::byte*>(tensor.memory()), tensor.bytes()}, d, t);
+    }
+  }
+  for (std::byte* arena : result_arenas_.starts) std::memset(arena, 0x5a, result_arenas_.bytes);
+}
+
+std::optional<std::string> Workspace::difference(const Pattern& pattern, std::span<const PerReplica> results) {
+  return first_difference(pattern, results);
+}
+
+std::optional<std::string> Workspace::difference(const Pattern& pattern, std::span<const Mirrored> results) {
+  return first_difference(pattern, results);
+}
+
+}  // namespace onesum::cli

@@ -1,0 +1,76 @@
+// The memory that a bench works on, as a caller would bring it: allocated from the C library, borrowed by tensors.
+//
+// For each device an arena of inputs and one of results, in which the tensors of the workload lie one after the
+// other on cache lines of their own. All of it is touched, so no call meets a page for the first time.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <onesum/dtype.h>
+#include <onesum/shape.h>
+#include <onesum/values.h>
+
+#include "cli/bench_pattern.h"
+
+namespace onesum::cli {
+
+inline constexpr std::size_t kLine = 64;  // bytes
+
+struct Workload {
+  ReduceOp op = ReduceOp::kSum;
+  DType dtype = DType::kFloat32;
+  std::vector<Shape> shapes;
+  std::size_t devices = 2;
+  bool huge_pages = false;
+
+  std::size_t elements() const;
+  std::size_t bytes() const;  // of one replica
+  bool can_be_in_place() const { return result_dtype(op, dtype) == dtype; }
+};
+
+class Workspace {
+ public:
+  // Throws resource_exhausted, naming what is needed and what there is, before the memory is touched.
+  explicit Workspace(Workload workload);
+
+  const Workload& workload() const { return workload_; }
+  std::span<const PerReplica> values() const { return values_; }    // one per tensor
+  std::span<const PerReplica> results() const { return results_; }  // on the same devices, other memory
+
+  // Each device's arena, for work on all its tensors at once. A multiple of kLine long, padding included.
+  std::span<std::byte* const> value_arenas() const { return value_arenas_.starts; }
+  std::span<std::byte* const> result_arenas() const { return result_arenas_.starts; }
+  std::size_t arena_bytes() const { return value_arenas_.bytes; }  // of the values
+
+  // Writes the inputs anew, and something else into the results.
+  void reset(const Pattern& pattern);
+
+  // Whether `results` hold the sums; else what is wrong, naming tensor, device and element.
+  static std::optional<std::string> difference(const Pattern& pattern, std::span<const PerReplica> results);
+  static std::optional<std::string> difference(const Pattern& pattern, std::span<const Mirrored> results);
+
+ private:
+  struct Free {
+    void operator()(std::byte* memory) const noexcept;
+  };
+  struct Arenas {
+    std::size_t bytes = 0;  // of one
+    std::vector<std::unique_ptr<std::byte, Free>> memory;
+    std::vector<std::byte*> starts;
+  };
+  void allocate(Arenas& arenas);
+  std::vector<PerReplica> tensors_in(const Arenas& arenas, DType dtype) const;
+
+  Workload workload_;
+  Arenas value_arenas_;
+  Arenas result_arenas_;
+  std::vector<PerReplica> values_;
+  std::vector<PerReplica> results_;
+};
+
+}  // namespace onesum::cli

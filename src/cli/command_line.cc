@@ -1,0 +1,232 @@
+#include "cli/command_line.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include <onesum/error.h>
+#include <onesum/version.h>
+
+#include "base/text.h"
+#include "cli/quantities.h"
+#include "cli/usage.h"
+
+namespace onesum::cli {
+namespace {
+
+using Text = std::optional<std::string>;
+
+constexpr std::size_t kMaxDevices = 4096;
+constexpr std::string_view kDefaultSizes = "4,1k,64k,1M,8M,64M";
+
+// The options as they were typed.
+struct Typed {
+  Text devices, bytes, sizes, shapes, dtype, op, to, reduce_to, draw, file, case_name, budget, rounds;
+  bool in_place = false;
+  bool verify = false;
+  bool json = false;
+  bool bound = false;
+  bool huge_pages = false;
+};
+
+void text_option(CLI::App& app, const char* name, Text& to, const char* placeholder, const char* description) {
+  app.add_option(name, to, description)->option_text(placeholder);
+}
+
+void add_call_options(CLI::App& app, Typed& typed) {
+  text_option(app, "--devices", typed.devices, "N", "CPU devices of this process, one replica each (default 2)");
+  text_option(app, "--shapes", typed.shapes, "FILE", "the tensors that FILE lists: a name and extents a line");
+  text_option(app, "--dtype", typed.dtype, "TYPE", "element type: float32 (default), bfloat16, int64, ...");
+  text_option(app, "--op", typed.op, "OP", "sum (default) or mean");
+}
+
+void add_plan(CLI::App& app, Typed& typed) {
+  CLI::App& plan = *app.add_subcommand("plan", "Show what a reduction would do: steps, bytes, order, time");
+  plan.footer(
+      "The output is a plan in its text form, with remarks (#), which --file reads back.\n\n"
+      "Example:\n"
+      "  onesum plan --devices 4 --bytes 8M --in-place --verify --draw plan.svg\n"
+      "  onesum plan --devices 4 --bytes 8M > plan.txt; onesum plan --file plan.txt --verify");
+  add_call_options(plan, typed);
+  text_option(plan, "--bytes", typed.bytes, "B", "one tensor of B bytes (4, 64k, 8M, ...) on each device");
+  plan.add_flag("--in-place", typed.in_place, "results replace their inputs");
+  text_option(plan, "--to", typed.to, "DEVICE", "where the result goes (default: every device)");
+  text_option(plan, "--reduce-to", typed.reduce_to, "DEVICE", "where the sum is formed (default: the result's first)");
+  text_option(plan, "--file", typed.file, "FILE", "read a plan instead; --bytes then sizes each of its packs");
+  plan.add_flag("--verify", typed.verify, "prove that the plan is right, and say so");
+  text_option(plan, "--draw", typed.draw, "FILE.svg", "draw the plan");
+  plan.add_flag("--json", typed.json, "print one JSON object");
+}
+
+void add_info(CLI::App& app, Typed& typed) {
+  CLI::App& info = *app.add_subcommand("info", "Show version, build, processor and settings");
+  info.footer("Example:\n  onesum info --json");
+  info.add_flag("--json", typed.json, "print one JSON object");
+}
+
+void add_bench(CLI::App& app, Typed& typed) {
+  CLI::App& bench = *app.add_subcommand("bench", "Measure reductions, and how close they come to the machine's limit");
+  bench.footer(
+      "Every result is compared bit by bit with an independent sum. Memory is allocated by malloc,\n"
+      "touched, and aligned to cache lines. Calls shorter than 20 us are timed in groups; a sample is\n"
+      "then the mean of its group. Median and min are over 5 to 5000 samples.\n\n"
+      "Example:\n"
+      "  onesum bench --devices 2 --sizes 4,64k,8M,256M\n"
+      "  onesum bench --devices 4 --shapes bench/shapes/resnet50.txt --json --bound");
+  add_call_options(bench, typed);
+  text_option(bench, "--sizes", typed.sizes, "LIST", "bytes per device, such as 4,1k,8M (default 4,1k,64k,1M,8M,64M)");
+  text_option(bench, "--case", typed.case_name, "NAME", "what the names of the results begin with (default inproc)");
+  text_option(bench, "--budget", typed.budget, "SECONDS", "per case and size (default: BENCH_BUDGET, else 0.3)");
+  text_option(bench, "--rounds", typed.rounds, "R", "cases take turns so often (default 3)");
+  bench.add_flag("--huge-pages", typed.huge_pages, "ask the system for huge pages");
+  bench.add_flag("--json", typed.json, "print one JSON object a line");
+  bench.add_flag("--bound", typed.bound, "with --json: also measure and print the bounds");
+}
+
+// ---- what was typed, understood ----
+
+DType dtype_of(const Typed& typed) {
+  try {
+    return parse_dtype(typed.dtype.value_or("float32"));
+  } catch (const Error& error) {
+    throw UsageError(std::string("--dtype: ") + error.what());
+  }
+}
+
+ReduceOp op_of(const Typed& typed) {
+  const std::string op = typed.op.value_or("sum");
+  if (op == "sum") return ReduceOp::kSum;
+  if (op == "mean") return ReduceOp::kMean;
+  throw UsageError("--op: " + quoted(op) + " is neither sum nor mean");
+}
+
+std::size_t devices_of(const Typed& typed) {
+  return typed.devices ? parse_count("--devices", *typed.devices, 1, kMaxDevices) : 2;
+}
+
+void refuse_both(const Text& one, const char* one_name, const Text& other, const char* other_name) {
+  if (one && other) throw UsageError(std::string(one_name) + " and " + other_name + " exclude each other");
+}
+
+PlanOptions plan_options(const Typed& typed) {
+  refuse_both(typed.bytes, "--bytes", typed.shapes, "--shapes");
+  refuse_both(typed.file, "--file", typed.shapes, "--shapes");
+  refuse_both(typed.file, "--file", typed.devices, "--devices");
+  if (!typed.file && !typed.bytes && !typed.shapes) {
+    throw UsageError("plan needs --bytes B, --shapes FILE or --file FILE");
+  }
+  PlanOptions options;
+  options.file = typed.file;
+  options.devices = devices_of(typed);
+  if (typed.bytes) options.bytes = parse_size("--bytes", *typed.bytes);
+  options.shapes_file = typed.shapes;
+  options.dtype = dtype_of(typed);
+  options.op = op_of(typed);
+  options.in_place = typed.in_place;
+  options.to = typed.to;
+  options.reduce_to = typed.reduce_to;
+  options.verify = typed.verify;
+  options.draw = typed.draw;
+  options.json = typed.json;
+  return options;
+}
+
+BenchOptions bench_options(const Typed& typed) {
+  refuse_both(typed.sizes, "--sizes", typed.shapes, "--shapes");
+  BenchOptions options;
+  options.devices = devices_of(typed);
+  if (!typed.shapes) options.sizes = parse_size_list("--sizes", typed.sizes.value_or(std::string(kDefaultSizes)));
+  options.shapes_file = typed.shapes;
+  options.case_name = typed.case_name.value_or(options.case_name);
+  options.dtype = dtype_of(typed);
+  for (const std::size_t bytes : options.sizes) elements_in("--sizes", bytes, options.dtype);
+  options.op = op_of(typed);
+  if (const char* budget = std::getenv("BENCH_BUDGET")) options.budget.seconds = parse_seconds("BENCH_BUDGET", budget);
+  if (typed.budget) options.budget.seconds = parse_seconds("--budget", *typed.budget);
+  if (typed.rounds) options.budget.rounds = parse_count("--rounds", *typed.rounds, 1, 1000);
+  options.huge_pages = typed.huge_pages;
+  options.json = typed.json;
+  options.bound = typed.bound;
+  return options;
+}
+
+// ---- what was not expected ----
+
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& known) {
+  const std::vector<std::string_view> names(known.begin(), known.end());
+  const auto likely = nearest(word, names);
+  return likely ? "; did you mean " + std::string(*likely) + "?" : "";
+}
+
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  return names;
+}
+
+void refuse_extras(const CLI::App& app, const CLI::App* command) {
+  const std::vector<std::string> extras = command != nullptr ? command->remaining() : app.remaining();
+  if (extras.empty()) return;
+  const std::string& word = extras.front();
+  const std::string help = command != nullptr ? "onesum " + command->get_name() + " --help" : "onesum --help";
+  if (word.starts_with("-")) {
+    throw UsageError("unknown option " + quoted(word) +
+                     did_you_mean(word.substr(0, word.find('=')), option_names(command != nullptr ? *command : app)) +
+                     " (see " + help + ")");
+  }
+  if (command != nullptr) throw UsageError("unexpected argument " + quoted(word) + " (see " + help + ")");
+  throw UsageError("unknown command " + quoted(word) + did_you_mean(word, command_names(app)) + " (see " + help + ")");
+}
+
+Command understood(const CLI::App& app, const Typed& typed) {
+  const auto commands = app.get_subcommands();
+  const CLI::App* command = commands.empty() ? nullptr : commands.front();
+  refuse_extras(app, nullptr);
+  if (command == nullptr) {
+    throw UsageError("a command is needed: plan, info or bench (see onesum --help)");
+  }
+  refuse_extras(app, command);
+  if (command->get_name() == "plan") return plan_options(typed);
+  if (command->get_name() == "bench") return bench_options(typed);
+  return InfoOptions{typed.json};
+}
+
+}  // namespace
+
+Command parse_command_line(int argc, const char* const* argv) {
+  Typed typed;
+  CLI::App app("One sum, on every device, with the same bits", "onesum");
+  app.set_version_flag("--version", std::string("onesum ") + ONESUM_VERSION);
+  app.footer("Example:\n  onesum plan --devices 4 --bytes 8M --verify\n  onesum bench --devices 2 --sizes 4,8M");
+  app.get_formatter()->column_width(28);
+  app.require_subcommand(0, 1);
+  add_plan(app, typed);
+  add_info(app, typed);
+  add_bench(app, typed);
+  app.allow_extras();
+  for (CLI::App* command : app.get_subcommands({})) command->allow_extras();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    return TextOptions{app.help()};
+  } catch (const CLI::CallForVersion& version) {
+    return TextOptions{std::string(version.what()) + "\n"};
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(error.what());
+  }
+  return understood(app, typed);
+}
+
+}  // namespace onesum::cli

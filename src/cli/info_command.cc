@@ -1,0 +1,90 @@
+#include "cli/info_command.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <onesum/device.h>
+#include <onesum/version.h>
+
+#include "base/config.h"
+#include "cli/build_info.h"
+#include "cli/json_object.h"
+#include "cli/machine.h"
+#include "cli/output.h"
+#include "cli/quantities.h"
+
+namespace onesum::cli {
+namespace {
+
+std::string joined(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, " ")); }
+
+std::string memory_text() {
+  const auto total = total_memory();
+  const auto available = available_memory();
+  if (!total || !available) return "unknown";
+  return fmt::format("{}, {} available", format_bytes(*total), format_bytes(*available));
+}
+
+// What a variable does when it is not set belongs to the answer, too.
+std::vector<std::pair<std::string, std::string>> settings_text(const Config& config) {
+  return {
+      {"ONESUM_THREADS", config.threads ? std::to_string(*config.threads)
+                                        : fmt::format("not set: {}, the cores that may be used", usable_cores())},
+      {"ONESUM_POOL_BYTES",
+       config.pool_bytes ? format_bytes(*config.pool_bytes) : "not set: the engine decides what it keeps"},
+      {"ONESUM_LOG", std::string(to_string(config.log_level))},
+  };
+}
+
+void print_text(const Config& config) {
+  const auto line = [](std::string_view name, std::string_view value) {
+    print_line(fmt::format("{:<18} {}", name, value));
+  };
+  line("version", ONESUM_VERSION);
+  line("build", build_type());
+  line("compiler", compiler());
+  line("engines", joined(built_in_engines()));
+  line("devices", fmt::format("{}, and CPU:1, CPU:2, … as many as a caller names", Device().canonical().to_string()));
+  line("cpu", cpu_model().value_or("unknown"));
+  line("cpu features", joined(cpu_features()));
+  line("kernels for", kernel_target());
+  line("cores", fmt::format("{} of {} may be used", usable_cores(), online_cores()));
+  line("threads", std::to_string(library_threads()));
+  line("memory", memory_text());
+  for (const auto& [name, value] : settings_text(config)) line(name, value);
+}
+
+void print_json(const Config& config) {
+  JsonObject settings;
+  if (config.threads) settings.set("ONESUM_THREADS", *config.threads);
+  if (config.pool_bytes) settings.set("ONESUM_POOL_BYTES", *config.pool_bytes);
+  settings.set("ONESUM_LOG", to_string(config.log_level));
+  JsonObject info;
+  info.set("version", ONESUM_VERSION)
+      .set("build", build_type())
+      .set("compiler", compiler())
+      .set("engines", built_in_engines())
+      .set("devices", std::vector<std::string>{Device().canonical().to_string()})
+      .set("cpu", cpu_model().value_or("unknown"))
+      .set("cpu_features", cpu_features())
+      .set("kernels", kernel_target())
+      .set("usable_cores", usable_cores())
+      .set("online_cores", online_cores())
+      .set("threads", library_threads())
+      .set("memory_bytes", total_memory().value_or(0))
+      .set("available_bytes", available_memory().value_or(0))
+      .set("settings", settings);
+  print_line(info.line());
+}
+
+}  // namespace
+
+void run_info(const InfoOptions& options) {
+  const Config& config = process_config();
+  options.json ? print_json(config) : print_text(config);
+}
+
+}  // namespace onesum::cli

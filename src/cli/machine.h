@@ -1,0 +1,23 @@
+// What the tool says of the machine it runs on. Everything may be unknown.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace onesum::cli {
+
+std::optional<std::string> cpu_model();
+std::vector<std::string> cpu_features();  // those that matter to sums, as the system spells them
+std::optional<std::size_t> total_memory();      // bytes
+std::optional<std::size_t> available_memory();  // bytes that can be had without swapping
+
+// Cores that this process may run on; at least 1.
+unsigned usable_cores();
+unsigned online_cores();  // of the machine
+
+// As many threads as the library uses: ONESUM_THREADS, else usable_cores().
+unsigned library_threads();
+
+}  // namespace onesum::cli

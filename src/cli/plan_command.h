@@ -1,0 +1,32 @@
+// onesum plan: what a reduction would do, or what a plan in a file says, proved and drawn.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include <onesum/dtype.h>
+#include <onesum/options.h>
+
+namespace onesum::cli {
+
+struct PlanOptions {
+  std::optional<std::string> file;         // of a plan as text; absent: the plan of a call, as follows
+  std::size_t devices = 2;
+  std::optional<std::size_t> bytes;        // of one replica of one tensor
+  std::optional<std::string> shapes_file;  // or many tensors
+  DType dtype = DType::kFloat32;
+  ReduceOp op = ReduceOp::kSum;
+  bool in_place = false;
+  std::optional<std::string> to;         // device of the result; absent: every device
+  std::optional<std::string> reduce_to;  // device that forms the sum; absent: the first one of the result
+
+  bool verify = false;
+  std::optional<std::string> draw;  // file for the drawing
+  bool json = false;
+};
+
+// Throws Error, also where the plan is wrong.
+void run_plan(const PlanOptions& options);
+
+}  // namespace onesum::cli

@@ -1,0 +1,87 @@
+#include "cli/quantities.h"
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "base/config.h"
+#include "base/text.h"
+#include "cli/usage.h"
+
+namespace onesum::cli {
+
+std::size_t parse_size(std::string_view option, std::string_view text) {
+  constexpr std::size_t kMax = std::size_t{1} << 50;
+  const auto bytes = parse_bytes(text);
+  if (!bytes || *bytes > kMax) {
+    throw UsageError(fmt::format("{}: {} is no size; expected bytes such as 4, 64k or 8M (factors of 1024; at most 1024T)",
+                                 option, quoted(text)));
+  }
+  return *bytes;
+}
+
+std::vector<std::size_t> parse_size_list(std::string_view option, std::string_view text) {
+  std::vector<std::size_t> list;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    list.push_back(parse_size(option, text.substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return list;
+}
+
+std::size_t parse_count(std::string_view option, std::string_view text, std::size_t min, std::size_t max) {
+  const auto number = parse_number(text, max);
+  if (!number || *number < min) {
+    throw UsageError(
+        fmt::format("{}: {} is no number from {} to {}", option, quoted(text), min, max));
+  }
+  return *number;
+}
+
+double parse_seconds(std::string_view option, std::string_view text) {
+  double seconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (error != std::errc{} || end != text.data() + text.size() || !(seconds > 0) || seconds > 86400) {
+    throw UsageError(fmt::format("{}: {} is no number of seconds above 0, such as 0.3", option, quoted(text)));
+  }
+  return seconds;
+}
+
+std::size_t elements_in(std::string_view option, std::size_t bytes, DType dtype) {
+  const std::size_t size = size_of(dtype);
+  if (bytes == 0 || bytes % size != 0) {
+    throw UsageError(fmt::format("{}: {} bytes are no whole number of {} elements of {} bytes", option, bytes,
+                                 to_string(dtype), size));
+  }
+  return bytes / size;
+}
+
+std::string format_number(double value) {
+  if (value >= 99.95) return fmt::format("{:.0f}", value);
+  if (value >= 9.995) return fmt::format("{:.1f}", value);
+  return fmt::format("{:.2f}", value);
+}
+
+std::string format_bytes(std::size_t bytes) {
+  constexpr std::string_view kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  std::size_t unit = 0;
+  std::size_t scale = 1;
+  while (unit + 1 < std::size(kUnits) && bytes / scale >= 1024) {
+    scale *= 1024;
+    ++unit;
+  }
+  if (bytes % scale == 0) return fmt::format("{} {}", bytes / scale, kUnits[unit]);
+  return fmt::format("{} {}", format_number(static_cast<double>(bytes) / static_cast<double>(scale)), kUnits[unit]);
+}
+
+std::string format_time(double seconds) {
+  if (seconds < 0.9995e-6) return format_number(seconds * 1e9) + " ns";
+  if (seconds < 0.9995e-3) return format_number(seconds * 1e6) + " µs";
+  if (seconds < 0.9995) return format_number(seconds * 1e3) + " ms";
+  return format_number(seconds) + " s";
+}
+
+}  // namespace onesum::cli

@@ -1,0 +1,37 @@
+// Sizes and times: as options give them and as people read them.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <onesum/dtype.h>
+
+namespace onesum::cli {
+
+// Bytes: "4", "64k", "8M", with factors of 1024. Throws UsageError naming the option.
+std::size_t parse_size(std::string_view option, std::string_view text);
+
+// "4,1k,1M": at least one.
+std::vector<std::size_t> parse_size_list(std::string_view option, std::string_view text);
+
+// A whole number in [min, max]. Throws UsageError naming the option.
+std::size_t parse_count(std::string_view option, std::string_view text, std::size_t min, std::size_t max);
+
+// Seconds, more than none. Throws UsageError naming the option.
+double parse_seconds(std::string_view option, std::string_view text);
+
+// How many elements so many bytes are; at least one. Throws UsageError naming the option where they are not whole.
+std::size_t elements_in(std::string_view option, std::size_t bytes, DType dtype);
+
+// "4 B", "8 MiB", "97.5 MiB".
+std::string format_bytes(std::size_t bytes);
+
+// "85.2 ns", "1.24 µs", "145 ms": three digits.
+std::string format_time(double seconds);
+
+// "1", "3.14", "12.5", "420": three digits at most.
+std::string format_number(double value);
+
+}  // namespace onesum::cli

@@ -1,0 +1,34 @@
+// What an algorithm is asked to do with one pack. Devices are small numbers; nothing here has a size or an address.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/element.h"
+#include "plan/plan.h"
+
+namespace onesum::collective {
+
+struct Source {
+  std::int32_t device = 0;
+  Element element = Element::kFloat32;
+  friend bool operator==(const Source&, const Source&) = default;
+};
+
+struct Target {
+  std::int32_t device = 0;
+  std::int32_t in_place_of = -1;  // the replica whose memory the result replaces; -1: memory of its own
+  friend bool operator==(const Target&, const Target&) = default;
+};
+
+struct Task {
+  plan::Contract contract = plan::Contract::kReduce;
+  Element accumulator = Element::kFloat32;
+  Element output = Element::kFloat32;
+  std::int64_t divisor = 1;
+  std::vector<Source> replicas;
+  std::vector<Target> destinations;
+  friend bool operator==(const Task&, const Task&) = default;
+};
+
+}  // namespace onesum::collective

@@ -1,0 +1,175 @@
+#include "engine/host/crew.h"
+
+#include <algorithm>
+#include <chrono>
+#include <system_error>
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "engine/host/fp_environment.h"
+
+namespace onesum::engine::host {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// How long a helper looks for the next job before it sleeps. Waking it costs about as much.
+constexpr auto kLinger = std::chrono::microseconds(50);
+// Jobs of fewer segments wake nobody: they are done before a sleeper could help.
+constexpr std::uint32_t kWorthWaking = 4;
+// Whoever wakes wakes two, who do the same: many helpers are up after few wake-ups of each.
+constexpr int kWakeAtOnce = 2;
+// Looks at another thread's progress before yielding the core to it.
+constexpr int kPausesBeforeYield = 2000;
+
+void pause() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+}
+
+void futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value) noexcept {
+  static_assert(sizeof(word) == sizeof(std::uint32_t));
+  syscall(SYS_futex, &word, operation | FUTEX_PRIVATE_FLAG, value, nullptr, nullptr, 0);
+}
+
+// Signals of the program are none of a helper's business: it is created with all of them blocked.
+class BlockedSignals {
+ public:
+  BlockedSignals() noexcept {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &saved_);
+  }
+  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &saved_, nullptr); }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
+
+ private:
+  sigset_t saved_;
+};
+
+}  // namespace
+
+Crew::Crew(unsigned threads, unsigned cores) : threads_(std::max(1U, threads)), may_spin_(threads_ <= cores) {
+  helpers_.reserve(threads_ - 1);
+}
+
+Crew::~Crew() {
+  if (helpers_.empty()) return;
+  if (hired_by_ != getpid()) {  // in a forked child there is nobody to join
+    for (std::thread& helper : helpers_) helper.detach();
+    return;
+  }
+  closing_.store(true, std::memory_order_relaxed);
+  bell_.fetch_add(1, std::memory_order_seq_cst);
+  futex(bell_, FUTEX_WAKE, threads_);
+  for (std::thread& helper : helpers_) helper.join();
+}
+
+void Crew::run(std::uint32_t count, SegmentTask task, void* context) noexcept {
+  const FpEnvironment standard;
+  if (count <= 1 || threads_ == 1 || busy_.exchange(true, std::memory_order_acquire)) {
+    for (std::uint32_t i = 0; i < count; ++i) task(context, i);
+    return;
+  }
+  hire();
+  job_ = {task, context, count};
+  publish(count);
+  const std::uint32_t own = work();
+  await(count - own);
+  busy_.store(false, std::memory_order_release);
+}
+
+// Starts the helpers at the first job. Where the system refuses a thread, fewer have to do.
+void Crew::hire() noexcept {
+  if (hired_by_ != 0) return;
+  hired_by_ = getpid();
+  const BlockedSignals blocked;
+  try {
+    while (helpers_.size() + 1 < threads_) helpers_.emplace_back([this] { help(); });
+  } catch (const std::system_error&) {
+  }
+}
+
+void Crew::publish(std::uint32_t count) noexcept {
+  finished_.store(0, std::memory_order_relaxed);  // before the release below
+  unclaimed_.store(count, std::memory_order_release);
+  bell_.fetch_add(1, std::memory_order_seq_cst);
+  if (count >= kWorthWaking) wake(kWakeAtOnce);
+}
+
+void Crew::wake(int sleepers) noexcept {
+  if (sleepers_.load(std::memory_order_seq_cst) == 0) return;
+  futex(bell_, FUTEX_WAKE, static_cast<std::uint32_t>(sleepers));
+}
+
+// On success `remaining` says how many segments were unclaimed, this one included.
+bool Crew::claim(std::uint32_t& remaining) noexcept {
+  remaining = unclaimed_.load(std::memory_order_relaxed);  // the exchange below acquires
+  while (remaining != 0) {
+    if (unclaimed_.compare_exchange_weak(remaining, remaining - 1, std::memory_order_acquire,
+                                         std::memory_order_relaxed)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Claims and runs segments until there are none; returns how many.
+std::uint32_t Crew::work() noexcept {
+  std::uint32_t done = 0;
+  for (std::uint32_t remaining = 0; claim(remaining); ++done) job_.task(job_.context, job_.count - remaining);
+  return done;
+}
+
+// Waits for segments that helpers have claimed and are working on.
+void Crew::await(std::uint32_t finished) noexcept {
+  for (int pauses = 0; finished_.load(std::memory_order_acquire) != finished; ++pauses) {
+    if (pauses < kPausesBeforeYield) {
+      pause();
+    } else {
+      sched_yield();  // the helper may want this very core
+    }
+  }
+}
+
+void Crew::help() noexcept {
+  FpEnvironment::set_standard();
+  pthread_setname_np(pthread_self(), "onesum-crew");
+  while (!closing_.load(std::memory_order_relaxed)) {
+    const std::uint32_t done = work();
+    if (done != 0) finished_.fetch_add(done, std::memory_order_release);
+    if (!linger()) sleep();
+  }
+}
+
+// Looks for work for a while, if that takes no core from anyone; returns whether there is some.
+bool Crew::linger() noexcept {
+  if (!may_spin_) return false;
+  const Clock::time_point end = Clock::now() + kLinger;
+  do {
+    for (int i = 0; i < 32; ++i) {
+      if (unclaimed_.load(std::memory_order_relaxed) != 0 || closing_.load(std::memory_order_relaxed)) return true;
+      pause();
+    }
+  } while (Clock::now() < end);
+  return false;
+}
+
+void Crew::sleep() noexcept {
+  const std::uint32_t seen = bell_.load(std::memory_order_seq_cst);
+  if (unclaimed_.load(std::memory_order_relaxed) != 0 || closing_.load(std::memory_order_relaxed)) return;
+  sleepers_.fetch_add(1, std::memory_order_seq_cst);
+  futex(bell_, FUTEX_WAIT, seen);  // returns at once if the bell has rung since
+  sleepers_.fetch_sub(1, std::memory_order_relaxed);
+  if (unclaimed_.load(std::memory_order_relaxed) >= kWorthWaking) wake(kWakeAtOnce);
+}
+
+}  // namespace onesum::engine::host

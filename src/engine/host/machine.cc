@@ -1,0 +1,75 @@
+#include "engine/host/machine.h"
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <string>
+#include <system_error>
+
+#include <sched.h>
+#include <unistd.h>
+
+namespace onesum::engine::host {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr double kNoQuota = std::numeric_limits<double>::infinity();
+constexpr std::size_t kMostCores = 8192;
+
+unsigned cores_of_affinity_mask() noexcept {
+  cpu_set_t* const set = CPU_ALLOC(kMostCores);
+  if (set == nullptr) return 1;
+  const std::size_t bytes = CPU_ALLOC_SIZE(kMostCores);
+  const int cores = sched_getaffinity(0, bytes, set) == 0 ? CPU_COUNT_S(bytes, set) : 1;
+  CPU_FREE(set);
+  return static_cast<unsigned>(std::max(cores, 1));
+}
+
+// The process's path in the unified hierarchy: the line "0::/path" of /proc/self/cgroup; "" if there is none.
+std::string cgroup_path(const fs::path& root) {
+  std::ifstream file(root / "proc/self/cgroup");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("0::/")) return line.substr(4);
+  }
+  return {};
+}
+
+// cpu.max holds "<microseconds of CPU or max> <per microseconds>".
+double quota_of(const fs::path& directory) {
+  std::ifstream file(directory / "cpu.max");
+  double quota = 0;
+  double period = 0;
+  return file >> quota >> period && quota > 0 && period > 0 ? quota / period : kNoQuota;
+}
+
+}  // namespace
+
+double cpu_quota(const fs::path& root) {
+  // Mounted there where only version 2 is used, or beside version 1.
+  for (const char* mount : {"sys/fs/cgroup", "sys/fs/cgroup/unified"}) {
+    std::error_code error;
+    if (!fs::exists(root / mount / "cgroup.controllers", error)) continue;
+    double quota = quota_of(root / mount);
+    fs::path directory = root / mount;
+    for (const fs::path& part : fs::path(cgroup_path(root))) {
+      directory /= part;
+      quota = std::min(quota, quota_of(directory));
+    }
+    return quota;
+  }
+  return kNoQuota;
+}
+
+unsigned available_cores(const fs::path& root) {
+  const unsigned cores = cores_of_affinity_mask();
+  const double quota = cpu_quota(root);
+  return quota >= cores ? cores : std::max(1U, static_cast<unsigned>(quota));
+}
+
+std::size_t physical_memory_bytes() noexcept {
+  const long pages = sysconf(_SC_PHYS_PAGES);
+  const long page = sysconf(_SC_PAGESIZE);
+  return pages > 0 && page > 0 ? static_cast<std::size_t>(pages) * static_cast<std::size_t>(page) : 0;
+}
+
+}  // namespace onesum::engine::host

@@ -1,0 +1,18 @@
+// What the operating system grants this process.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+
+namespace onesum::engine::host {
+
+// How many cores this process may use, at least 1: those of its affinity mask, or fewer where a cgroup (version 2)
+// on its path has a CPU quota; a fraction of a core is not counted. `root` is / except in tests.
+unsigned available_cores(const std::filesystem::path& root = "/");
+
+// The CPU quota in `root`'s cgroups, in cores; infinity if there is none.
+double cpu_quota(const std::filesystem::path& root);
+
+std::size_t physical_memory_bytes() noexcept;
+
+}  // namespace onesum::engine::host

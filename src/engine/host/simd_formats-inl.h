@@ -1,0 +1,188 @@
+// Formats: how elements in memory become vectors of accumulator lanes and back. Included once per SIMD target.
+//
+// A format has a Lane (the accumulator's type), kBytes (of one element in memory) and load, store and stream for
+// any vector length. Addresses need no alignment, except those given to stream: that of the bytes it writes.
+#if defined(ONESUM_ENGINE_HOST_SIMD_FORMATS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ONESUM_ENGINE_HOST_SIMD_FORMATS_INL_H_
+#undef ONESUM_ENGINE_HOST_SIMD_FORMATS_INL_H_
+#else
+#define ONESUM_ENGINE_HOST_SIMD_FORMATS_INL_H_
+#endif
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace onesum::engine::host::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Memory to vector and back without a change of type. One lane goes through a variable, because a plain
+// dereference would assume alignment.
+template <class D>
+HWY_INLINE hn::Vec<D> load_lanes(D d, const std::byte* from) {
+  using T = hn::TFromD<D>;
+  if constexpr (hn::MaxLanes(D()) == 1) {
+    T value;
+    std::memcpy(&value, from, sizeof(T));
+    return hn::Set(d, value);
+  } else {
+    return hn::LoadU(d, reinterpret_cast<const T*>(from));
+  }
+}
+
+template <class D>
+HWY_INLINE void store_lanes(hn::Vec<D> v, D d, std::byte* to) {
+  using T = hn::TFromD<D>;
+  if constexpr (hn::MaxLanes(D()) == 1) {
+    const T value = hn::GetLane(v);
+    std::memcpy(to, &value, sizeof(T));
+  } else {
+    hn::StoreU(v, d, reinterpret_cast<T*>(to));
+  }
+}
+
+template <class D>
+HWY_INLINE void stream_lanes(hn::Vec<D> v, D d, std::byte* to) {
+  if constexpr (hn::MaxLanes(D()) * sizeof(hn::TFromD<D>) >= 16) {
+    hn::Stream(v, d, reinterpret_cast<hn::TFromD<D>*>(to));
+  } else {
+    store_lanes(v, d, to);  // no instruction streams less than 16 bytes of a vector
+  }
+}
+
+// Elements that are accumulators themselves.
+template <class T>
+struct Plain {
+  using Lane = T;
+  static constexpr std::size_t kBytes = sizeof(T);
+
+  template <class D>
+  static HWY_INLINE hn::Vec<D> load(D d, const std::byte* from) {
+    return load_lanes(d, from);
+  }
+  template <class D>
+  static HWY_INLINE void store(hn::Vec<D> v, D d, std::byte* to) {
+    store_lanes(v, d, to);
+  }
+  template <class D>
+  static HWY_INLINE void stream(hn::Vec<D> v, D d, std::byte* to) {
+    stream_lanes(v, d, to);
+  }
+};
+
+// Floats of 16 bits, accumulated in 32. `Bits` converts between lanes of 16 bits and floats.
+template <class Bits>
+struct Narrow {
+  using Lane = float;
+  static constexpr std::size_t kBytes = 2;
+
+  template <class D>
+  static HWY_INLINE hn::Vec<D> load(D d, const std::byte* from) {
+    return Bits::widen(d, load_lanes(hn::Rebind<std::uint16_t, D>(), from));
+  }
+  template <class D>
+  static HWY_INLINE void store(hn::Vec<D> v, D d, std::byte* to) {
+    store_lanes(Bits::round(d, v), hn::Rebind<std::uint16_t, D>(), to);
+  }
+  template <class D>
+  static HWY_INLINE void stream(hn::Vec<D> v, D d, std::byte* to) {
+    stream_lanes(Bits::round(d, v), hn::Rebind<std::uint16_t, D>(), to);
+  }
+};
+
+template <class D>
+using Bits16 = hn::Vec<hn::Rebind<std::uint16_t, D>>;
+
+// The low 16 bits of each lane; the high ones are zero.
+template <class D, class V32>
+HWY_INLINE Bits16<D> low_halves(D, V32 bits) {
+  const hn::Rebind<std::int32_t, D> di;
+  return hn::DemoteTo(hn::Rebind<std::uint16_t, D>(), hn::BitCast(di, bits));
+}
+
+struct BFloat16Bits {
+  template <class D>
+  static HWY_INLINE hn::Vec<D> widen(D d, Bits16<D> bits) {
+    const hn::Rebind<std::uint32_t, D> du;
+    return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(du, bits)));
+  }
+  // To nearest even; Highway's own conversion truncates. A NaN could lose its payload by truncation and become an
+  // infinity by rounding, so its quiet bit is set instead.
+  template <class D>
+  static HWY_INLINE Bits16<D> round(D d, hn::Vec<D> v) {
+    const hn::Rebind<std::uint32_t, D> du;
+    const auto bits = hn::BitCast(du, v);
+    const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
+    const auto rounded = hn::Add(hn::Add(bits, hn::Set(du, 0x7FFF)), odd);
+    const auto quiet = hn::Or(bits, hn::Set(du, 0x400000));
+    const auto is_nan = hn::RebindMask(du, hn::Ne(v, v));
+    return low_halves(d, hn::ShiftRight<16>(hn::IfThenElse(is_nan, quiet, rounded)));
+  }
+};
+
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128 || HWY_TARGET == HWY_SSSE3 || HWY_TARGET == HWY_SSE4
+// Targets without instructions for binary16. Highway's emulation truncates, and does not know infinities and NaN.
+struct Float16Bits {
+  template <class D>
+  static HWY_INLINE hn::Vec<D> widen(D d, Bits16<D> bits16) {
+    const hn::Rebind<std::uint32_t, D> du;
+    const auto bits = hn::PromoteTo(du, bits16);
+    const auto sign = hn::ShiftLeft<16>(hn::And(bits, hn::Set(du, 0x8000)));
+    const auto magnitude = hn::ShiftLeft<13>(hn::And(bits, hn::Set(du, 0x7FFF)));
+    const auto exponent = hn::And(magnitude, hn::Set(du, 0x0F800000));
+    const auto normal = hn::Add(magnitude, hn::Set(du, 112U << 23));
+    const auto special = hn::Or(magnitude, hn::Set(du, 0x7F800000));
+    // A subnormal m * 2^-24 becomes (2^-14 + m * 2^-24) - 2^-14: exact, and without subnormal operands.
+    const auto smallest = hn::Set(du, 113U << 23);
+    const auto subnormal =
+        hn::BitCast(du, hn::Sub(hn::BitCast(d, hn::Add(magnitude, smallest)), hn::BitCast(d, smallest)));
+    auto result = hn::IfThenElse(hn::Eq(exponent, hn::Zero(du)), subnormal, normal);
+    result = hn::IfThenElse(hn::Eq(exponent, hn::Set(du, 0x0F800000)), special, result);
+    return hn::BitCast(d, hn::Or(result, sign));
+  }
+  // To nearest even.
+  template <class D>
+  static HWY_INLINE Bits16<D> round(D d, hn::Vec<D> v) {
+    const hn::Rebind<std::uint32_t, D> du;
+    const hn::Rebind<std::int32_t, D> di;  // magnitudes fit, and signed comparison is what all targets have
+    const auto bits = hn::BitCast(du, v);
+    const auto sign = hn::ShiftRight<16>(hn::And(bits, hn::Set(du, 0x80000000U)));
+    const auto magnitude = hn::And(bits, hn::Set(du, 0x7FFFFFFF));
+    const auto order = hn::BitCast(di, magnitude);
+    // Normal: rebias the exponent and round away the lower 13 bits; too large a value carries into infinity.
+    const auto odd = hn::And(hn::ShiftRight<13>(magnitude), hn::Set(du, 1));
+    const auto rebias = hn::Set(du, static_cast<std::uint32_t>(-(112 << 23)) + 0xFFF);
+    const auto normal = hn::ShiftRight<13>(hn::Add(hn::Add(magnitude, rebias), odd));
+    // Below 2^-14: adding 1/2 lets the floating-point unit round at bit 2^-24.
+    const auto half = hn::Set(du, 126U << 23);
+    const auto shifted = hn::Add(hn::BitCast(d, magnitude), hn::BitCast(d, half));
+    const auto subnormal = hn::Sub(hn::BitCast(du, shifted), half);
+    const auto is_small = hn::RebindMask(du, hn::Lt(order, hn::Set(di, 113 << 23)));
+    const auto is_large = hn::RebindMask(du, hn::Gt(order, hn::Set(di, 0x477FFFFF)));
+    const auto is_nan = hn::RebindMask(du, hn::Gt(order, hn::Set(di, 0x7F800000)));
+    auto result = hn::IfThenElse(is_small, subnormal, normal);
+    result = hn::IfThenElse(is_large, hn::Set(du, 0x7C00), result);
+    result = hn::IfThenElse(is_nan, hn::Set(du, 0x7E00), result);
+    return low_halves(d, hn::Or(result, sign));
+  }
+};
+#else
+struct Float16Bits {
+  template <class D>
+  static HWY_INLINE hn::Vec<D> widen(D d, Bits16<D> bits) {
+    return hn::PromoteTo(d, hn::BitCast(hn::Rebind<hwy::float16_t, D>(), bits));
+  }
+  template <class D>
+  static HWY_INLINE Bits16<D> round(D, hn::Vec<D> v) {
+    return hn::BitCast(hn::Rebind<std::uint16_t, D>(), hn::DemoteTo(hn::Rebind<hwy::float16_t, D>(), v));
+  }
+};
+#endif
+
+}  // namespace onesum::engine::host::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // ONESUM_ENGINE_HOST_SIMD_FORMATS_INL_H_

@@ -1,0 +1,168 @@
+#include "engine/host/simd_kernels.h"
+
+#include <cstring>
+
+// SSSE3 alone, and what Ice Lake adds to AVX-512, would make nothing here faster.
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
+// The fallback is one lane at a time for every compiler: emulated vectors take minutes to compile.
+#define HWY_BROKEN_EMU128 1
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "engine/host/simd_kernels.cc"
+#include <hwy/foreach_target.h>  // includes this file once for every target
+// After foreach_target.h, by its rules.
+#include <hwy/cache_control.h>
+#include <hwy/highway.h>
+
+#include "engine/host/passes.h"
+#include "engine/host/simd_formats-inl.h"
+#include "engine/host/simd_pass-inl.h"
+#include "engine/host/tree_kernel-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace onesum::engine::host::HWY_NAMESPACE {
+
+using U8 = Plain<std::uint8_t>;
+using U16 = Plain<std::uint16_t>;
+using U32 = Plain<std::uint32_t>;
+using U64 = Plain<std::uint64_t>;
+using F32 = Plain<float>;
+using F64 = Plain<double>;
+using F16 = Narrow<Float16Bits>;
+using BF16 = Narrow<BFloat16Bits>;
+
+template <class In, class Out>
+constexpr Passes kPasses = {{nullptr, &run_pass<In, Out, 1>, &run_pass<In, Out, 2>, &run_pass<In, Out, 3>,
+                             &run_pass<In, Out, 4>, nullptr, nullptr, nullptr, &run_pass<In, Out, 8>}};
+
+// Sums of an element type in itself. Integers wrap, so their sign does not matter.
+const Passes* find_plain_passes(Element element) noexcept {
+  switch (element) {
+    case Element::kUInt8:
+    case Element::kInt8:
+      return &kPasses<U8, U8>;
+    case Element::kUInt16:
+    case Element::kInt16:
+      return &kPasses<U16, U16>;
+    case Element::kUInt32:
+    case Element::kInt32:
+      return &kPasses<U32, U32>;
+    case Element::kUInt64:
+    case Element::kInt64:
+      return &kPasses<U64, U64>;
+    case Element::kFloat16:
+      return &kPasses<F16, F16>;
+    case Element::kBFloat16:
+      return &kPasses<BF16, BF16>;
+    case Element::kFloat32:
+      return &kPasses<F32, F32>;
+    case Element::kFloat64:
+      return &kPasses<F64, F64>;
+    default:
+      return find_integer_passes(element, element);
+  }
+}
+
+const Passes* find_passes(Element input, Element output) noexcept {
+  if (input == output) return find_plain_passes(input);
+  if (input == Element::kFloat16 && output == Element::kFloat32) return &kPasses<F16, F32>;
+  if (input == Element::kFloat32 && output == Element::kFloat16) return &kPasses<F32, F16>;
+  if (input == Element::kBFloat16 && output == Element::kFloat32) return &kPasses<BF16, F32>;
+  if (input == Element::kFloat32 && output == Element::kBFloat16) return &kPasses<F32, BF16>;
+  return find_integer_passes(input, output);
+}
+
+void run_copy(const KernelArgs& args) noexcept {
+  const std::size_t bytes = args.count * size_of(args.form->input);
+  if (args.form->destinations > 1 || args.form->streaming) {
+    run_pass<U8, U8, 1>({args.form, args.destinations, args.sources, bytes});
+    if (args.form->streaming) hwy::FlushStream();
+  } else if (args.destinations[0] != args.sources[0] && bytes != 0) {
+    std::memcpy(args.destinations[0], args.sources[0], bytes);
+  }
+}
+
+bool is_copy(const ReduceForm& form) noexcept {
+  return form.merges.size() == 1 && form.input == form.output && form.divisor == 1;
+}
+
+// The type in which passes that read an element add.
+constexpr Element lane_of(Element element) noexcept {
+  return element == Element::kFloat16 || element == Element::kBFloat16 ? Element::kFloat32 : element;
+}
+
+// The one pass that is all of a form, or null.
+Kernel find_single_pass(const ReduceForm& form) noexcept {
+  const std::size_t sources = form.merges.size();
+  if (form.accumulator != lane_of(form.input)) return nullptr;
+  if (sources > 1 && (!begins_with_canonical_tree(form.merges, sources))) return nullptr;
+  const Passes* passes = find_passes(form.input, form.output);
+  return passes == nullptr ? nullptr : (*passes)[sources];
+}
+
+bool has_tree(const ReduceForm& form) noexcept {
+  const Passes* push = find_passes(form.input, form.accumulator);
+  const Passes* add = find_passes(form.accumulator, form.accumulator);
+  const Passes* finish = find_passes(form.accumulator, form.output);
+  return push != nullptr && add != nullptr && finish != nullptr && lane_of(form.accumulator) == form.accumulator;
+}
+
+void run_streaming(const KernelArgs& args) noexcept {
+  const Kernel pass = find_single_pass(*args.form);
+  (pass != nullptr ? pass : &run_tree)(args);
+  hwy::FlushStream();
+}
+
+Kernel choose_real(const ReduceForm& form) noexcept {
+  const Kernel pass = find_single_pass(form);
+  if (pass == nullptr && !has_tree(form)) return nullptr;
+  if (form.streaming) return &run_streaming;
+  return pass != nullptr ? pass : &run_tree;
+}
+
+// A complex number is two reals: sums and division by a real are made part by part.
+Element part_of(Element element) noexcept {
+  if (element == Element::kComplex64) return Element::kFloat32;
+  if (element == Element::kComplex128) return Element::kFloat64;
+  return element;
+}
+ReduceForm parts_form(const ReduceForm& form) noexcept {
+  ReduceForm parts = form;
+  parts.input = part_of(form.input);
+  parts.accumulator = part_of(form.accumulator);
+  parts.output = part_of(form.output);
+  return parts;
+}
+void run_complex(const KernelArgs& args) noexcept {
+  const ReduceForm parts = parts_form(*args.form);
+  choose_real(parts)({&parts, args.destinations, args.sources, 2 * args.count});
+}
+
+// Exported functions are not noexcept: Highway cannot take their address.
+Kernel choose(const ReduceForm& form) {
+  if (is_copy(form)) return &run_copy;
+  const bool complex_input = part_of(form.input) != form.input;
+  if (complex_input != (part_of(form.accumulator) != form.accumulator) ||
+      complex_input != (part_of(form.output) != form.output)) {
+    return nullptr;
+  }
+  if (!complex_input) return choose_real(form);
+  return choose_real(parts_form(form)) == nullptr ? nullptr : &run_complex;
+}
+
+const char* target_name() { return hwy::TargetName(HWY_TARGET); }
+
+}  // namespace onesum::engine::host::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace onesum::engine::host {
+
+HWY_EXPORT(choose);
+HWY_EXPORT(target_name);
+
+Kernel find_simd_kernel(const ReduceForm& form) noexcept { return HWY_DYNAMIC_DISPATCH(choose)(form); }
+
+std::string simd_target() { return HWY_DYNAMIC_DISPATCH(target_name)(); }
+
+}  // namespace onesum::engine::host
+#endif  // HWY_ONCE

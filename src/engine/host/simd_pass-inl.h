@@ -1,0 +1,145 @@
+// The SIMD passes: the sum of K sources in canonical order, read once, written to every destination.
+// Included once per SIMD target.
+#if defined(ONESUM_ENGINE_HOST_SIMD_PASS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ONESUM_ENGINE_HOST_SIMD_PASS_INL_H_
+#undef ONESUM_ENGINE_HOST_SIMD_PASS_INL_H_
+#else
+#define ONESUM_ENGINE_HOST_SIMD_PASS_INL_H_
+#endif
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include <hwy/highway.h>
+
+#include "engine/device.h"
+#include "engine/host/simd_formats-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace onesum::engine::host::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// What the loops of a pass use, copied out of the arguments: stores through a byte pointer would otherwise make
+// the compiler read it again.
+template <class In, class Out, std::size_t kSources>
+struct Streams {
+  using Lane = typename In::Lane;
+  static_assert(std::is_same_v<Lane, typename Out::Lane>);
+
+  const std::byte* sources[kSources];
+  std::byte* const* destinations;
+  std::size_t num_destinations;
+  bool divides;
+  Lane divisor;
+
+  explicit HWY_INLINE Streams(const KernelArgs& args)
+      : destinations(args.destinations),
+        num_destinations(args.form->destinations),
+        divides(args.form->divisor != 1),
+        divisor(static_cast<Lane>(args.form->divisor)) {
+    for (std::size_t i = 0; i < kSources; ++i) sources[i] = args.sources[i];
+  }
+
+  // The canonical tree over sources [kFirst, kFirst + kCount).
+  template <std::size_t kFirst, std::size_t kCount, class D>
+  HWY_INLINE hn::Vec<D> tree(D d, std::size_t index) const {
+    if constexpr (kCount == 1) {
+      return In::load(d, sources[kFirst] + index * In::kBytes);
+    } else {
+      constexpr std::size_t kLeft = std::bit_floor(kCount - 1);
+      return hn::Add(tree<kFirst, kLeft>(d, index), tree<kFirst + kLeft, kCount - kLeft>(d, index));
+    }
+  }
+
+  template <class D>
+  HWY_INLINE hn::Vec<D> result(D d, std::size_t index) const {
+    auto v = tree<0, kSources>(d, index);
+    if constexpr (hwy::IsFloat<Lane>()) {
+      if (divides) v = hn::Div(v, hn::Set(d, divisor));
+    }
+    return v;
+  }
+
+  template <class D>
+  HWY_INLINE void step(D d, std::size_t index) const {
+    const auto v = result(d, index);
+    for (std::size_t i = 0; i < num_destinations; ++i) Out::store(v, d, destinations[i] + index * Out::kBytes);
+  }
+
+  // Four vectors at a time. All sources are read before anything is written: a destination may be a source.
+  template <bool kStreaming, class D>
+  HWY_INLINE void step4(D d, std::size_t index) const {
+    const std::size_t lanes = hn::Lanes(d);
+    const auto v0 = result(d, index);
+    const auto v1 = result(d, index + lanes);
+    const auto v2 = result(d, index + 2 * lanes);
+    const auto v3 = result(d, index + 3 * lanes);
+    for (std::size_t i = 0; i < num_destinations; ++i) {
+      std::byte* to = destinations[i] + index * Out::kBytes;
+      if constexpr (kStreaming) {
+        Out::stream(v0, d, to);
+        Out::stream(v1, d, to + lanes * Out::kBytes);
+        Out::stream(v2, d, to + 2 * lanes * Out::kBytes);
+        Out::stream(v3, d, to + 3 * lanes * Out::kBytes);
+      } else {
+        Out::store(v0, d, to);
+        Out::store(v1, d, to + lanes * Out::kBytes);
+        Out::store(v2, d, to + 2 * lanes * Out::kBytes);
+        Out::store(v3, d, to + 3 * lanes * Out::kBytes);
+      }
+    }
+  }
+};
+
+// Elements [begin, end), fewer than a vector or so: vectors of 16 bytes, then single lanes. Touches nothing beyond.
+template <class S>
+HWY_NOINLINE void run_edge(const S& streams, std::size_t begin, std::size_t end) {
+  using Lane = typename S::Lane;
+  const hn::CappedTag<Lane, 16 / sizeof(Lane)> quarter;
+  const hn::CappedTag<Lane, 1> one;
+  const std::size_t lanes = hn::Lanes(quarter);
+  for (; begin + lanes <= end; begin += lanes) streams.step(quarter, begin);
+  for (; begin < end; ++begin) streams.step(one, begin);
+}
+
+// How many elements lie before the first cache line boundary of a destination; 0 if elements straddle it.
+template <class Out>
+HWY_INLINE std::size_t elements_to_line(const std::byte* destination) {
+  constexpr std::size_t kLine = 64;
+  const std::size_t bytes = (kLine - reinterpret_cast<std::uintptr_t>(destination) % kLine) % kLine;
+  return bytes % Out::kBytes == 0 ? bytes / Out::kBytes : 0;
+}
+
+HWY_INLINE bool all_aligned(std::byte* const* destinations, std::size_t count, std::size_t offset) {
+  std::uintptr_t bits = 0;
+  for (std::size_t i = 0; i < count; ++i) bits |= reinterpret_cast<std::uintptr_t>(destinations[i] + offset);
+  return bits % 64 == 0;
+}
+
+template <class In, class Out, std::size_t kSources>
+HWY_NOINLINE void run_pass(const KernelArgs& args) noexcept {
+  using S = Streams<In, Out, kSources>;
+  const S streams(args);
+  const hn::ScalableTag<typename S::Lane> d;
+  const std::size_t lanes = hn::Lanes(d);
+  const std::size_t count = args.count;
+  std::size_t index = 0;
+  if (count >= 16 * lanes) {  // worth aligning the stores
+    index = elements_to_line<Out>(args.destinations[0]);
+    if (index != 0) run_edge(streams, 0, index);
+    if (args.form->streaming &&
+        all_aligned(args.destinations, args.form->destinations, index * Out::kBytes)) {
+      for (; index + 4 * lanes <= count; index += 4 * lanes) streams.template step4<true>(d, index);
+    }
+    for (; index + 4 * lanes <= count; index += 4 * lanes) streams.template step4<false>(d, index);
+  }
+  for (; index + lanes <= count; index += lanes) streams.step(d, index);
+  if (index < count) run_edge(streams, index, count);
+}
+
+}  // namespace onesum::engine::host::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // ONESUM_ENGINE_HOST_SIMD_PASS_INL_H_

@@ -1,0 +1,100 @@
+// A plan bound to sizes, types and kernels: what one rank executes.
+//
+// A Program is flat and immutable; it knows tensors by slot, not by address. A run needs an Instance, which holds
+// the addresses: for a call on new tensors it is filled in one sweep, a prepared call fills it once. Between bind
+// and the end of the run nothing is allocated.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/device.h"
+#include "plan/plan.h"
+
+namespace onesum::exec {
+
+// One operand of a piece: where its bytes begin, relative to a slot's base address.
+struct PointerSource {
+  std::uint32_t slot = 0;
+  std::size_t byte_offset = 0;
+};
+
+// A run of elements that are contiguous in every operand. Its pointers are destinations, then sources.
+struct Piece {
+  std::uint32_t first_pointer = 0;
+  std::size_t first = 0;  // element, counted from the pointers
+  std::size_t count = 0;
+};
+
+// What one thread claims at a time.
+struct Segment {
+  std::uint32_t first_piece = 0;
+  std::uint32_t num_pieces = 0;
+};
+
+// Rows that are not contiguous in the result: `rows` copies of one row's bytes, the pointers advancing by strides.
+struct RowCopy {
+  std::uint32_t first_pointer = 0;
+  std::size_t first_row = 0;
+  std::size_t rows = 0;
+  std::size_t elements = 0;            // of a row
+  std::size_t destination_stride = 0;  // bytes
+  std::size_t source_stride = 0;
+};
+
+struct BoundStep {
+  plan::Op op = plan::Op::kCopy;
+  std::uint32_t destinations = 0;
+  engine::ReduceForm form;  // its merges point into Program::merges
+  engine::Kernel kernel = nullptr;
+  bool by_rows = false;             // segments index row_copies, not segments
+  std::uint32_t first_segment = 0;  // in segments, or row_copies
+  std::uint32_t num_segments = 0;
+  std::uint32_t first_pointer = 0;  // of all its pieces
+  std::uint32_t num_pointers = 0;
+  std::uint32_t pack = 0;           // kCall
+  std::uint32_t result_slot = 0;    // kCall: whose address the call gives
+  std::int32_t wait_lane = -1;      // kWait
+  std::int32_t wait_step = -1;
+};
+
+struct Program {
+  engine::DeviceEngine* engine = nullptr;
+  std::vector<std::vector<BoundStep>> lanes;
+  std::vector<Segment> segments;
+  std::vector<Piece> pieces;
+  std::vector<RowCopy> row_copies;
+  std::vector<PointerSource> pointers;
+  std::vector<std::uint8_t> merges;
+  std::vector<std::size_t> temp_bytes;  // of slots from tensor_slots on; 0: its address comes from a call
+  std::size_t tensor_slots = 0;
+  bool has_calls = false;
+};
+
+// The addresses of one run, and the memory of its temporaries.
+class Instance {
+ public:
+  explicit Instance(std::shared_ptr<const Program> program);
+  ~Instance();
+  Instance(const Instance&) = delete;
+  Instance& operator=(const Instance&) = delete;
+
+  const Program& program() const noexcept { return *program_; }
+
+  // Base addresses by tensor slot; set all of them, then resolve() once.
+  std::vector<std::byte*>& bases() noexcept { return bases_; }
+  void resolve() noexcept;
+
+ private:
+  friend class Executor;
+
+  std::shared_ptr<const Program> program_;
+  std::vector<std::byte*> bases_;     // by slot, temporaries last
+  std::vector<std::byte*> pointers_;  // as Program::pointers
+  std::vector<std::int32_t> done_;    // steps done of each lane
+};
+
+}  // namespace onesum::exec

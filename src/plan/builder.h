@@ -1,0 +1,56 @@
+// Builds a plan step by step; what algorithms write with. It only records: plan/verify.h judges.
+#pragma once
+
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace onesum::plan {
+
+class Builder {
+ public:
+  Builder(std::string algorithm, std::vector<std::int32_t> device_rank);
+
+  std::int32_t add_pack(Pack pack);
+  std::int32_t add_channel(Channel channel);
+  std::int32_t add_lane(std::int32_t rank);
+
+  // Buffers. The window is the whole pack unless given; an input of a pack with Contract::kConcatenate has room for
+  // its own chunk only. They return the buffer's number.
+  std::int32_t input(std::int32_t pack, std::int32_t replica, Element element);
+  std::int32_t output(std::int32_t pack, std::int32_t destination);
+  std::int32_t inout(std::int32_t pack, std::int32_t replica, Element element);
+  std::int32_t temp(std::int32_t pack, std::int32_t device, Element element, Chunks window);
+  std::int32_t slot(std::int32_t pack, std::int32_t channel, Element element);
+  std::int32_t view(std::int32_t pack, std::int32_t channel, Element element);
+
+  Chunks all_chunks(std::int32_t pack) const;
+  Operand whole(std::int32_t buffer) const;  // all chunks of its window
+
+  // Steps, appended to a lane. They return the step's number in it, for wait().
+  std::int32_t copy(std::int32_t lane, std::int32_t device, std::span<const Operand> destinations,
+                    Operand source);
+  std::int32_t reduce(std::int32_t lane, std::int32_t device, std::span<const Operand> destinations,
+                      std::span<const Operand> sources, Element accumulator, std::int64_t divisor = 1);
+  std::int32_t call(std::int32_t lane, std::int32_t device, Operand destination, std::span<const Operand> sources,
+                    Element accumulator, std::int64_t divisor = 1);
+  std::int32_t recv(std::int32_t lane, std::int32_t channel, Operand view);
+  std::int32_t release(std::int32_t lane, std::int32_t channel);
+  std::int32_t wait(std::int32_t lane, std::int32_t other_lane, std::int32_t step_number);
+
+  void claim_order(std::string order);  // unless it is canonical
+  Plan take() &&;                       // its operands laid out in the order of lanes and steps
+
+ private:
+  std::int32_t add_buffer(Buffer buffer);
+  std::int32_t append(std::int32_t lane, Step step, std::span<const Operand> destinations,
+                      std::span<const Operand> sources);
+
+  Plan plan_;
+  std::int32_t num_temps_ = 0;
+};
+
+}  // namespace onesum::plan

@@ -1,0 +1,120 @@
+#include "plan/expressions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "plan/plan.h"
+#include "plan/rules.h"
+
+namespace onesum::plan {
+
+std::size_t Expressions::Hash::operator()(const Node& node) const noexcept {
+  // Multiplications by odd constants, with the high bits folded back (splitmix64).
+  const auto mix = [](std::uint64_t x) {
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+  };
+  const std::uint64_t operands = (std::uint64_t{node.left} << 32) | node.right;
+  const std::uint64_t kind = (static_cast<std::uint64_t>(node.kind) << 8) | static_cast<std::uint64_t>(node.type);
+  return mix(operands + 0x9e3779b97f4a7c15u * mix(static_cast<std::uint64_t>(node.number) * 0x10001u + kind));
+}
+
+Expression Expressions::intern(const Node& node) {
+  const auto [entry, is_new] = numbers_.emplace(node, static_cast<Expression>(nodes_.size()));
+  if (is_new) nodes_.push_back(node);
+  return entry->second;
+}
+
+Expression Expressions::replica(std::int64_t number, Element type) {
+  return intern({Kind::kReplica, type, number, kNothing, kNothing});
+}
+
+Expression Expressions::add(Expression a, Expression b, Element type) {
+  return intern({Kind::kAdd, type, 0, std::min(a, b), std::max(a, b)});
+}
+
+Expression Expressions::divide(Expression a, std::int64_t divisor, Element type) {
+  return divisor == 1 ? a : intern({Kind::kDivide, type, divisor, a, kNothing});
+}
+
+Expression Expressions::convert(Expression a, Element type) {
+  return widens_to(nodes_[a].type, type) ? a : intern({Kind::kConvert, type, 0, a, kNothing});
+}
+
+Expression Expressions::arguments(Expression list, Expression last) {
+  return intern({Kind::kArguments, Element::kBool, 0, list, last});
+}
+
+Expression Expressions::call(Expression arguments, Element type) {
+  return intern({Kind::kCall, type, 0, arguments, kNothing});
+}
+
+Expression Expressions::finish(Expression sum, Element accumulator, std::int64_t divisor, Element result) {
+  if (is_integer(accumulator)) return divide(convert(sum, result), divisor, result);
+  return convert(divide(sum, divisor, accumulator), result);
+}
+
+Expression Expressions::canonical_sum(std::size_t n, Element replica_type, Element accumulator) {
+  std::vector<Expression> stack;
+  std::int64_t number = 0;
+  for (const std::uint8_t merges : canonical_merges(n)) {
+    stack.push_back(replica(number++, replica_type));
+    for (std::uint8_t i = 0; i < merges; ++i) {
+      const Expression right = stack.back();
+      stack.pop_back();
+      stack.back() = add(stack.back(), right, accumulator);
+    }
+  }
+  return stack.back();
+}
+
+std::string Expressions::to_text(Expression expression, std::size_t longest) const {
+  // An explicit stack of what is still to be written: text, or an expression if the text is empty. Expressions share
+  // parts, so the whole text may be exponentially longer than what is shown of it.
+  struct Item {
+    Expression expression;
+    std::string text;
+  };
+  std::vector<Item> items = {{expression, ""}};
+  std::string text;
+  const auto push = [&items](std::initializer_list<Item> in_order) {
+    items.insert(items.end(), std::make_reverse_iterator(in_order.end()), std::make_reverse_iterator(in_order.begin()));
+  };
+  while (!items.empty()) {
+    if (text.size() > longest) return text + "...";
+    const Item item = std::move(items.back());
+    items.pop_back();
+    if (!item.text.empty() || item.expression == kNothing) {
+      text += item.text;
+      continue;
+    }
+    const Node& node = nodes_[item.expression];
+    switch (node.kind) {
+      case Kind::kReplica:
+        text += fmt::format("r{}", node.number);
+        break;
+      case Kind::kAdd:
+        push({{0, "("}, {node.left, ""}, {0, " + "}, {node.right, ""}, {0, ")"}});
+        break;
+      case Kind::kDivide:
+        push({{node.left, ""}, {0, fmt::format(" / {}", node.number)}});
+        break;
+      case Kind::kConvert:
+        push({{0, fmt::format("{}(", onesum::to_string(node.type))}, {node.left, ""}, {0, ")"}});
+        break;
+      case Kind::kCall:
+        push({{0, "f("}, {node.left, ""}, {0, ")"}});
+        break;
+      case Kind::kArguments:
+        push({{node.left, ""}, {0, ", "}, {node.right, ""}});
+        break;
+    }
+  }
+  return text;
+}
+
+}  // namespace onesum::plan

@@ -1,0 +1,62 @@
+// Expressions that plans compute, each written down once: equal expressions have equal numbers.
+//
+// The two operands of an addition are kept in a fixed order, so expressions are equal up to swapping them. What loses
+// nothing (a conversion to a type that holds every value, a division by one) leaves no trace.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/element.h"
+
+namespace onesum::plan {
+
+using Expression = std::uint32_t;  // the number of one
+inline constexpr Expression kNothing = 0xffffffff;  // memory that nobody wrote
+
+class Expressions {
+ public:
+  enum class Kind : std::uint8_t { kReplica, kAdd, kDivide, kConvert, kCall, kArguments };
+  struct Node {
+    Kind kind = Kind::kReplica;
+    Element type = Element::kFloat32;  // what it was formed in; every value of it is one of this type
+    std::int64_t number = 0;           // kReplica: which; kDivide: by what
+    Expression left = kNothing;        // the operand, or the first of two
+    Expression right = kNothing;
+    friend bool operator==(const Node&, const Node&) = default;
+  };
+
+  Expression replica(std::int64_t number, Element type);
+  Expression add(Expression a, Expression b, Element type);
+  Expression divide(Expression a, std::int64_t divisor, Element type);
+  Expression convert(Expression a, Element type);
+  // A user's function of some arguments, given as arguments(arguments(a, b), c).
+  Expression arguments(Expression list, Expression last);
+  Expression call(Expression arguments, Element type);
+
+  // What a step stores of a sum formed in `accumulator`: divided and rounded once. Integers are converted first and
+  // divided in the result's type, everything else the other way round.
+  Expression finish(Expression sum, Element accumulator, std::int64_t divisor, Element result);
+
+  // The sum of replicas 0 to n-1 in canonical order (plan.h).
+  Expression canonical_sum(std::size_t n, Element replica_type, Element accumulator);
+
+  const Node& operator[](Expression expression) const { return nodes_[expression]; }
+
+  // "((r0 + r1) + r2) / 3", cut after about `longest` characters; conversions as "float16(r0 + r1)".
+  std::string to_text(Expression expression, std::size_t longest = 160) const;
+
+ private:
+  struct Hash {
+    std::size_t operator()(const Node& node) const noexcept;
+  };
+
+  Expression intern(const Node& node);
+
+  std::vector<Node> nodes_;
+  std::unordered_map<Node, Expression, Hash> numbers_;
+};
+
+}  // namespace onesum::plan

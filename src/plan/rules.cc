@@ -1,0 +1,238 @@
+#include "plan/rules.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "plan/refuse.h"
+#include "plan/text.h"
+
+namespace onesum::plan {
+
+namespace {
+
+bool is_complex(Element element) {
+  return element == Element::kComplex64 || element == Element::kComplex128;
+}
+
+std::string name_of(std::int32_t buffer) { return fmt::format("b{}", buffer); }
+
+void check_pack(const Plan& plan, std::int32_t number) {
+  const Pack& pack = plan.pack(number);
+  if (pack.accumulator != pack.output && !is_convertible(pack.accumulator, pack.output)) {
+    refuse(fmt::format("pack {}: a sum formed in {} has no meaning in {}", number, to_string(pack.accumulator),
+                       to_string(pack.output)));
+  }
+  const bool adds = pack.contract == Contract::kReduce && pack.replicas.size() > 1;
+  if (pack.accumulator == Element::kBool && (adds || pack.divisor != 1)) {
+    refuse(fmt::format("pack {}: bool has no sum", number));
+  }
+  if (pack.divisor != 1 && is_integer(pack.output)) {
+    refuse(fmt::format("pack {}: divided by {} with a result in {}, expected a type with fractions", number,
+                       pack.divisor, to_string(pack.output)));
+  }
+}
+
+void check_buffers(const Plan& plan) {
+  std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> replica_buffers;
+  std::map<std::int32_t, std::int32_t> temporaries;
+  std::map<std::int32_t, std::int32_t> first_of_pack;
+  for (std::int32_t i = 0; i < static_cast<std::int32_t>(plan.buffers.size()); ++i) {
+    const Buffer& buffer = plan.buffer(i);
+    const Pack& pack = plan.pack(buffer.pack);
+    if ((buffer.role == Role::kOutput || buffer.role == Role::kInOut) && buffer.element != pack.output) {
+      refuse(fmt::format("b{}: a result in {}, pack {} has results in {}", i, to_string(buffer.element),
+                         buffer.pack, to_string(pack.output)));
+    }
+    if (buffer.role == Role::kTemp) {
+      const auto [other, is_new] = temporaries.emplace(buffer.index, i);
+      if (!is_new) refuse(fmt::format("b{} and b{} are both temporary {}", other->second, i, buffer.index));
+    }
+    if (buffer.role != Role::kInput && buffer.role != Role::kInOut) continue;
+    const auto [other, is_new] = replica_buffers.emplace(std::pair(buffer.pack, buffer.index), i);
+    if (!is_new) {
+      refuse(fmt::format("b{} and b{} are both replica {} of pack {}", other->second, i, buffer.index, buffer.pack));
+    }
+    const std::int32_t first = first_of_pack.emplace(buffer.pack, i).first->second;
+    if (plan.buffer(first).element != buffer.element) {
+      refuse(fmt::format("b{} is a replica in {}, b{} one in {}, both of pack {}", first,
+                         to_string(plan.buffer(first).element), i, to_string(buffer.element), buffer.pack));
+    }
+  }
+}
+
+// The rules for one step, which is not a wait.
+class StepRules {
+ public:
+  StepRules(const Plan& plan, StepRef ref)
+      : plan_(plan), ref_(ref), step_(plan.lane(ref.lane).steps[static_cast<std::size_t>(ref.step)]) {}
+
+  void check() const {
+    check_place();
+    if (step_.op == Op::kRecv || step_.op == Op::kRelease) return;
+    check_roles();
+    check_runs();
+    switch (step_.op) {
+      case Op::kCopy:
+        return check_copy();
+      case Op::kReduce:
+        return check_reduce();
+      default:
+        return check_call();
+    }
+  }
+
+ private:
+  template <class... Args>
+  [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {
+    refuse(describe(plan_, ref_) + ": " + fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  std::span<const Operand> operands() const {
+    return std::span(plan_.operands)
+        .subspan(step_.first_operand, std::size_t{step_.num_destinations} + step_.num_sources);
+  }
+
+  const Pack& pack() const { return plan_.pack(plan_.buffer(operands().front().buffer).pack); }
+  Element element_of(const Operand& operand) const { return plan_.buffer(operand.buffer).element; }
+
+  void check_place() const {
+    const std::int32_t rank = plan_.lane(ref_.lane).rank;
+    if (plan_.rank_of(step_.device) != rank) {
+      fail("on device {} of rank {}, in a lane of rank {}", step_.device, plan_.rank_of(step_.device), rank);
+    }
+    for (const Operand& operand : operands()) {
+      const std::int32_t device = plan_.buffer(operand.buffer).device;
+      if (plan_.rank_of(device) == rank) continue;
+      fail("{} belongs to rank {}, the lane to rank {}", name_of(operand.buffer), plan_.rank_of(device), rank);
+    }
+  }
+
+  void check_roles() const {
+    std::set<std::int32_t> written;
+    std::set<std::int32_t> channels;
+    for (const Operand& destination : plan_.destinations(step_)) {
+      const Buffer& buffer = plan_.buffer(destination.buffer);
+      if (buffer.role == Role::kInput) fail("writes {}, which is an input", name_of(destination.buffer));
+      if (buffer.role == Role::kView) fail("writes {}, which is a view", name_of(destination.buffer));
+      if (!written.insert(destination.buffer).second) fail("writes {} twice", name_of(destination.buffer));
+      if (buffer.role == Role::kSlot && !channels.insert(buffer.index).second) {
+        fail("sends twice on channel {}", buffer.index);
+      }
+    }
+    for (const Operand& source : plan_.sources(step_)) {
+      if (plan_.buffer(source.buffer).role == Role::kSlot) fail("reads {}, which is a slot", name_of(source.buffer));
+      if (step_.op != Op::kReduce && written.contains(source.buffer)) {
+        fail("both reads and writes {}, which only a reduce may", name_of(source.buffer));
+      }
+    }
+  }
+
+  void check_runs() const {
+    const Operand& first = operands().front();
+    for (const Operand& operand : operands()) {
+      if (plan_.buffer(operand.buffer).pack != plan_.buffer(first.buffer).pack) {
+        fail("{} is of pack {}, {} of pack {}", name_of(first.buffer), plan_.buffer(first.buffer).pack,
+             name_of(operand.buffer), plan_.buffer(operand.buffer).pack);
+      }
+      if (operand.chunks != first.chunks) {
+        fail("{} and {} are different runs of chunks", describe(plan_, first), describe(plan_, operand));
+      }
+    }
+  }
+
+  void check_copy() const {
+    const Operand& source = plan_.sources(step_).front();
+    for (const Operand& destination : plan_.destinations(step_)) {
+      if (element_of(destination) == element_of(source)) continue;
+      fail("{} is of type {}, {} of type {}", name_of(source.buffer), to_string(element_of(source)),
+           name_of(destination.buffer), to_string(element_of(destination)));
+    }
+  }
+
+  // What reduce and call share: exact loads, one rounding, and where division happens.
+  void check_arithmetic() const {
+    for (const Operand& source : plan_.sources(step_)) {
+      if (widens_to(element_of(source), step_.accumulator)) continue;
+      fail("{} is of type {}, which the accumulator {} cannot hold", name_of(source.buffer),
+           to_string(element_of(source)), to_string(step_.accumulator));
+    }
+    for (const Operand& destination : plan_.destinations(step_)) {
+      const Element element = element_of(destination);
+      if (element != step_.accumulator && element != pack().output) {
+        fail("{} is of type {}, expected the accumulator's {} or the pack's {}", name_of(destination.buffer),
+             to_string(element), to_string(step_.accumulator), to_string(pack().output));
+      }
+      if (element != step_.accumulator && !is_convertible(step_.accumulator, element)) {
+        fail("a value in {} has no meaning in {}", to_string(step_.accumulator), to_string(element));
+      }
+      if (step_.divisor != 1 && is_integer(element)) {
+        fail("divides by {} in {}, expected a type with fractions", step_.divisor, to_string(element));
+      }
+    }
+    if (step_.divisor != 1 && step_.accumulator == Element::kBool) fail("divides bool");
+  }
+
+  void check_reduce() const {
+    const bool converts_only = step_.num_sources == 1 && step_.divisor == 1;
+    if (!converts_only && step_.accumulator != pack().accumulator) {
+      fail("accumulates in {}, pack {} in {}", to_string(step_.accumulator),
+           plan_.buffer(operands().front().buffer).pack, to_string(pack().accumulator));
+    }
+    if (step_.num_sources > 1 && step_.accumulator == Element::kBool) fail("adds bool");
+    check_arithmetic();
+  }
+
+  void check_call() const {
+    const Chunks all{0, num_chunks(pack().split)};
+    if (operands().front().chunks != all) {
+      fail("calls on {}, expected a whole pack", describe(plan_, operands().front()));
+    }
+    check_arithmetic();
+  }
+
+  const Plan& plan_;
+  StepRef ref_;
+  const Step& step_;
+};
+
+void check_wait(const Plan& plan, StepRef ref, const Step& step) {
+  const std::int32_t rank = plan.lane(ref.lane).rank;
+  if (plan.lane(step.lane).rank == rank) return;
+  refuse(fmt::format("{}, of rank {}, waits for {}, which is of rank {}", describe(plan, ref), rank,
+                     describe(plan, StepRef{step.lane, step.step}), plan.lane(step.lane).rank));
+}
+
+}  // namespace
+
+bool is_integer(Element element) noexcept {
+  if (element == Element::kBool) return false;
+  return widens_to(element, Element::kInt128) || widens_to(element, Element::kUInt128);
+}
+
+bool is_convertible(Element from, Element to) noexcept {
+  if (from == Element::kBool || to == Element::kBool) return false;
+  if (is_complex(from) || is_complex(to)) return is_complex(from) && is_complex(to);
+  return is_integer(from) || !is_integer(to);
+}
+
+void check_rules(const Plan& plan) {
+  for (std::int32_t i = 0; i < static_cast<std::int32_t>(plan.packs.size()); ++i) check_pack(plan, i);
+  check_buffers(plan);
+  for (std::int32_t lane = 0; lane < static_cast<std::int32_t>(plan.lanes.size()); ++lane) {
+    const std::vector<Step>& steps = plan.lane(lane).steps;
+    for (std::int32_t i = 0; i < static_cast<std::int32_t>(steps.size()); ++i) {
+      const Step& step = steps[static_cast<std::size_t>(i)];
+      if (step.op == Op::kWait) {
+        check_wait(plan, {lane, i}, step);
+      } else {
+        StepRules(plan, {lane, i}).check();
+      }
+    }
+  }
+}
+
+}  // namespace onesum::plan

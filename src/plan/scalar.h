@@ -1,0 +1,38 @@
+// The arithmetic of one reduce step, one element after the other: the reference that kernels are compared with.
+//
+// Plain code, no vectors, no tricks. Integers wrap. 16-bit floats are loaded into the accumulator exactly and rounded
+// to nearest even when stored. With an integer accumulator the sum is converted to the destination's type and divided
+// there; otherwise it is divided in the accumulator (both parts of a complex number) and then converted.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/element.h"
+
+namespace onesum::plan {
+
+struct ScalarSource {
+  const std::byte* data = nullptr;
+  Element element = Element::kFloat32;
+  std::uint8_t merges = 0;  // plan.h, Operand
+};
+
+struct ScalarDestination {
+  std::byte* data = nullptr;
+  Element element = Element::kFloat32;
+};
+
+struct ScalarReduce {
+  Element accumulator = Element::kFloat32;
+  std::int64_t divisor = 1;
+  std::span<const ScalarSource> sources;
+  std::span<const ScalarDestination> destinations;  // one may be exactly a source
+  std::size_t count = 0;                            // elements
+};
+
+// Throws invalid_argument for a sum of bool and for conversions without meaning (plan/rules.h).
+void reduce_elements(const ScalarReduce& reduce);
+
+}  // namespace onesum::plan

@@ -1,0 +1,58 @@
+// From a request to a plan: validate, pack, choose, build, compose, prove.
+//
+// A Planner belongs to one object of a public class. It keeps the plans it made, by a fingerprint of everything
+// that shapes them; sizes that are known only at run time (rows of sparse values) and addresses are not in it.
+// Threads: any.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/hash.h"
+#include "plan/pack_table.h"
+#include "plan/plan.h"
+#include "planner/policy.h"
+#include "planner/request.h"
+
+namespace onesum::planner {
+
+// What one pack of a call became, and why.
+struct Choice {
+  std::string algorithm;
+  std::string reason;
+};
+
+struct Planned {
+  std::shared_ptr<const plan::Plan> plan;
+  std::vector<plan::PackTable> tables;                 // of each pack of the plan
+  std::vector<std::vector<std::size_t>> pack_streams;  // of each pack, its streams
+  std::vector<Choice> choices;                         // of each pack
+  std::vector<Stream> streams;
+  std::vector<Device> devices;  // by their number in the plan
+  std::size_t slots = 0;        // tensor slots
+};
+
+class Planner {
+ public:
+  Planner(Policy policy, Placement placement);
+
+  const Policy& policy() const noexcept { return policy_; }
+  const Placement& placement() const noexcept { return placement_; }
+
+  // Throws what is wrong with the request.
+  Planned plan(const Request& request);
+
+ private:
+  std::shared_ptr<const plan::Plan> cached_plan(const Fingerprint& fingerprint) const;
+  void keep(const Fingerprint& fingerprint, std::shared_ptr<const plan::Plan> plan);
+
+  Policy policy_;
+  Placement placement_;
+  mutable std::mutex mutex_;  // of plans_
+  std::unordered_map<Fingerprint, std::shared_ptr<const plan::Plan>, FingerprintHash> plans_;
+};
+
+}  // namespace onesum::planner

@@ -1,0 +1,92 @@
+// A call as the planner sees it, and its validation.
+//
+// Requests are made by api from the caller's arguments; they describe tensors and hold no memory. `resolve` refuses
+// whatever is wrong before any work, each error naming the pair, the device, what was found and what was expected,
+// and turns devices into small numbers and values into streams: one stream per tensor that is reduced, concatenated
+// or copied (a dense value is one stream, a sparse one is two: its values and its indices).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <onesum/device.h>
+#include <onesum/dtype.h>
+#include <onesum/options.h>
+#include <onesum/shape.h>
+
+#include "collective/task.h"
+
+namespace onesum::planner {
+
+struct TensorInfo {
+  DType dtype = DType::kFloat32;
+  Shape shape;
+  Device device;
+};
+
+// One component: a dense tensor, or slices (each well formed by itself).
+struct ComponentInfo {
+  TensorInfo tensor;                  // of slices: their values
+  std::optional<TensorInfo> indices;  // slices only
+  std::optional<Shape> dense_shape;
+};
+
+struct PairInfo {
+  std::vector<ComponentInfo> replicas;
+  std::vector<Device> destinations;
+  // Calls into the caller's memory: a component per destination, and the replica each one is (-1: none of them).
+  std::vector<ComponentInfo> results;
+  std::vector<std::int32_t> in_place_of;
+  // Components that were brought to the accumulator type of this dtype before; absent: they are what they are.
+  std::optional<DType> declared_dtype;
+};
+
+enum class CallKind : std::uint8_t { kReduce, kBatchReduce, kBroadcast, kGather };
+
+struct Request {
+  CallKind kind = CallKind::kBatchReduce;
+  ReduceOp op = ReduceOp::kSum;
+  int axis = 0;  // kGather
+  bool into = false;
+  CommunicationOptions options;
+  std::vector<PairInfo> pairs;
+};
+
+// Which devices take part, and what completes a partial device string.
+struct Placement {
+  Device defaults;              // complete
+  std::vector<Device> devices;  // complete; none: every device of the default's job, replica, task and type
+};
+
+enum class StreamPart : std::uint8_t { kDense, kSliceValues, kSliceIndices };
+
+struct Stream {
+  std::size_t pair = 0;
+  StreamPart part = StreamPart::kDense;
+  collective::Task task;
+  std::vector<std::size_t> replica_elements;
+  std::size_t outer = 1;  // concatenation: rows of the result to which every replica contributes
+  DType result_dtype = DType::kFloat32;
+  Shape result_shape;
+};
+
+struct Resolved {
+  std::vector<Device> devices;  // by their number in tasks
+  std::vector<Stream> streams;  // in the order of the pairs
+};
+
+// What every call checks first, whatever else it is given.
+void validate_options(ReduceOp op, const CommunicationOptions& options);
+
+// `device` completed; refused if it does not take part.
+Device place(const Device& device, const Placement& placement, const std::string& what);
+
+Resolved resolve(const Request& request, const Placement& placement);
+
+// "value" for a single reduce, "pair 3" in a batch: how messages name a pair.
+std::string name_of_pair(const Request& request, std::size_t pair);
+
+}  // namespace onesum::planner

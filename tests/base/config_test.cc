@@ -1,0 +1,130 @@
+// docs/configuration.md.
+#include "base/config.h"
+
+#include <cstdlib>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/expect_error.h"
+
+namespace onesum {
+namespace {
+
+using testing::expect_invalid;
+
+Config parsed(std::initializer_list<std::string_view> environment) {
+  return parse_config(std::vector<std::string_view>(environment));
+}
+
+TEST(Config, IsDefaultWithoutVariables) {
+  EXPECT_EQ(parsed({}), Config{});
+  EXPECT_EQ(parsed({"PATH=/bin", "ONESUMMER=1", "onesum_log=debug", "X=ONESUM_LOG=y", "", "="}), Config{});
+  EXPECT_EQ(Config{}.log_level, LogLevel::kWarning);
+}
+
+TEST(Config, ReadsThreads) {
+  EXPECT_EQ(parsed({"ONESUM_THREADS=1"}).threads, 1U);
+  EXPECT_EQ(parsed({"ONESUM_THREADS=1024"}).threads, 1024U);
+  for (const char* value : {"", "0", "1025", "-1", "two", "4 ", "4x", "1e3"}) {
+    const std::string entry = std::string("ONESUM_THREADS=") + value;
+    expect_invalid([&] { parsed({entry}); }, {"ONESUM_THREADS", '"' + std::string(value) + '"', "1 to 1024"});
+  }
+}
+
+TEST(Config, ReadsPoolBytes) {
+  EXPECT_EQ(parsed({"ONESUM_POOL_BYTES=0"}).pool_bytes, 0U);
+  EXPECT_EQ(parsed({"ONESUM_POOL_BYTES=64k"}).pool_bytes, 65536U);
+  for (const char* value : {"", "k", "lots", "-1", "1.5G", "1 G", "1GB"}) {
+    const std::string entry = std::string("ONESUM_POOL_BYTES=") + value;
+    expect_invalid([&] { parsed({entry}); }, {"ONESUM_POOL_BYTES", '"' + std::string(value) + '"', "512M"});
+  }
+}
+
+TEST(Config, ReadsTheLogLevel) {
+  EXPECT_EQ(parsed({"ONESUM_LOG=error"}).log_level, LogLevel::kError);
+  EXPECT_EQ(parsed({"ONESUM_LOG=warning"}).log_level, LogLevel::kWarning);
+  EXPECT_EQ(parsed({"ONESUM_LOG=info"}).log_level, LogLevel::kInfo);
+  EXPECT_EQ(parsed({"ONESUM_LOG=debug"}).log_level, LogLevel::kDebug);
+  for (const char* value : {"", "verbose", "Info", "2"}) {
+    const std::string entry = std::string("ONESUM_LOG=") + value;
+    expect_invalid([&] { parsed({entry}); },
+                   {"ONESUM_LOG", '"' + std::string(value) + '"', "error, warning, info"});
+  }
+}
+
+TEST(Config, ReadsSeveral) {
+  const Config config = parsed({"ONESUM_LOG=info", "HOME=/", "ONESUM_POOL_BYTES=1G", "ONESUM_THREADS=2"});
+  EXPECT_EQ(config.threads, 2U);
+  EXPECT_EQ(config.pool_bytes, std::size_t{1} << 30);
+  EXPECT_EQ(config.log_level, LogLevel::kInfo);
+}
+
+TEST(Config, RefusesUnknownNamesAndGuesses) {
+  expect_invalid([] { parsed({"ONESUM_THREAD=4"}); }, {"ONESUM_THREAD\"", "did you mean ONESUM_THREADS?"});
+  expect_invalid([] { parsed({"ONESUM_POOL=4"}); }, {"ONESUM_POOL\"", "ONESUM_POOL_BYTES?"});
+  expect_invalid([] { parsed({"ONESUM_log=info"}); }, {"ONESUM_LOG?"});
+  expect_invalid([] { parsed({"ONESUM_SOMETHING_ELSE_ALTOGETHER=4"}); },
+                 {"ONESUM_SOMETHING_ELSE_ALTOGETHER"});
+  expect_invalid([] { parsed({"ONESUM_"}); }, {"\"ONESUM_\""});
+}
+
+TEST(ParseBytes, TakesSuffixesOf1024) {
+  EXPECT_EQ(parse_bytes("0"), 0U);
+  EXPECT_EQ(parse_bytes("123"), 123U);
+  EXPECT_EQ(parse_bytes("2k"), 2048U);
+  EXPECT_EQ(parse_bytes("2K"), 2048U);
+  EXPECT_EQ(parse_bytes("3M"), std::size_t{3} << 20);
+  EXPECT_EQ(parse_bytes("3m"), std::size_t{3} << 20);
+  EXPECT_EQ(parse_bytes("4G"), std::size_t{4} << 30);
+  EXPECT_EQ(parse_bytes("5T"), std::size_t{5} << 40);
+}
+
+TEST(ParseBytes, RefusesWhatDoesNotFit) {
+  EXPECT_EQ(parse_bytes("18446744073709551615"), 18446744073709551615U);
+  EXPECT_EQ(parse_bytes("16777215T"), std::size_t{16777215} << 40);
+  for (const char* text :
+       {"18446744073709551616", "16777216T", "17179869184G", "", "G", "-1", "1kk", "0x10", " 1"}) {
+    EXPECT_EQ(parse_bytes(text), std::nullopt) << text;
+  }
+}
+
+// In a process of its own each: the environment is read once.
+void exit_with(bool good) { std::exit(good ? 0 : 1); }
+
+TEST(ProcessConfigDeathTest, ReadsTheEnvironmentOnce) {
+  ::testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  EXPECT_EXIT(
+      {
+        setenv("ONESUM_THREADS", "3", 1);
+        const bool before = process_config().threads == 3U;
+        setenv("ONESUM_THREADS", "nonsense", 1);
+        exit_with(before && process_config().threads == 3U);
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+
+TEST(ProcessConfigDeathTest, ABadEnvironmentIsTheSameErrorEveryTime) {
+  ::testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  EXPECT_EXIT(
+      {
+        setenv("ONESUM_LOUD", "1", 1);
+        int errors = 0;
+        for (int i = 0; i < 2; ++i) {
+          try {
+            process_config();
+          } catch (const Error& error) {
+            errors += std::string(error.what()).find("ONESUM_LOUD") != std::string::npos ? 1 : 0;
+          }
+          unsetenv("ONESUM_LOUD");
+        }
+        exit_with(errors == 2 && configured_log_level() == LogLevel::kWarning);
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace onesum
