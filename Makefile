@@ -41,7 +41,7 @@ test-fast: build
 	ctest --preset fast -j $(jobs)
 
 test-exhaustive: build
-	@if ls build/tests/*_exhaustive >/dev/null 2>&1; then \
+	@if find tests -name '*_exhaustive_test.cc' | grep -q .; then \
 	  ctest --preset exhaustive -j $(jobs); \
 	else \
 	  echo "There are no exhaustive tests yet (tests/*/*_exhaustive_test.cc)."; \

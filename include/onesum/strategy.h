@@ -153,7 +153,7 @@ class ONESUM_API StrategyScope {
 class ONESUM_API MirroredStrategy {
  public:
   // One replica per device, in this order; two equal devices are refused. No devices: CPU:0, CPU:1, … as many
-  // as cores the process may use. No `cross_device_ops`: ReductionToOneDevice.
+  // as cores the process may use (or ONESUM_THREADS). No `cross_device_ops`: ReductionToOneDevice.
   explicit MirroredStrategy(std::vector<std::string> devices = {},
                             std::unique_ptr<CrossDeviceOps> cross_device_ops = nullptr);
   ~MirroredStrategy();

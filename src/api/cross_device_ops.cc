@@ -16,7 +16,6 @@
 namespace onesum {
 namespace {
 
-using api::CallTraits;
 using api::Pair;
 using api::Pairs;
 using planner::CallKind;
@@ -30,7 +29,7 @@ struct OnePair {
 };
 
 planner::Request request_of(ReduceOp op, std::span<const ReduceSpec> specs, bool in_place,
-                            const CommunicationOptions& options) {
+                            const CommunicationOptions& options, const Device& defaults) {
   planner::Request request;
   request.op = op;
   request.into = in_place;
@@ -42,7 +41,8 @@ planner::Request request_of(ReduceOp op, std::span<const ReduceSpec> specs, bool
     if (in_place) {
       for (const Device& device : spec.destinations) {
         pair.results.push_back({{spec.dtype, spec.shape, device}, {}, {}});
-        const auto replica = std::find(spec.replicas.begin(), spec.replicas.end(), device);
+        const auto is_it = [&](const Device& other) { return other.canonical(defaults) == device.canonical(defaults); };
+        const auto replica = std::find_if(spec.replicas.begin(), spec.replicas.end(), is_it);
         pair.in_place_of.push_back(
             replica == spec.replicas.end() ? -1 : static_cast<std::int32_t>(replica - spec.replicas.begin()));
       }
@@ -100,6 +100,7 @@ Mirrored CrossDeviceOps::gather(const PerReplica& value, const Destination& dest
 void CrossDeviceOps::batch_reduce_into(ReduceOp op, std::span<const PerReplica> values,
                                        std::span<PerReplica> results, const CommunicationOptions& options) {
   api::require_cross_replica_context("CrossDeviceOps::batch_reduce_into");
+  planner::validate_options(op, options);
   const api::ValuesAndResults arguments{values, results};
   api::check_lengths(arguments);
   impl_->call({CallKind::kBatchReduce, op, 0, true}, arguments.pairs(), options);
@@ -111,7 +112,7 @@ Work CrossDeviceOps::batch_reduce_async(ReduceOp op, std::span<const ValueDestin
   std::vector<ValueDestination> kept(pairs.begin(), pairs.end());
   return api::start_work(impl_->cluster, [impl = impl_, op, kept = std::move(kept), options, start = now()] {
     planner::validate_options(op, options);
-    if (kept.empty()) return std::vector<Mirrored>();
+    api::refuse_if_late(options, start);
     const std::span<const ValueDestination> view = kept;
     return impl->call_in_turn({CallKind::kBatchReduce, op, 0, false}, api::pairs_of(view), options, start);
   });
@@ -125,21 +126,17 @@ PreparedReduce CrossDeviceOps::prepare(ReduceOp op, std::span<const PerReplica> 
 
 Plan CrossDeviceOps::plan(ReduceOp op, std::span<const ValueDestination> pairs,
                           const CommunicationOptions& options) const {
-  const CallTraits traits{CallKind::kBatchReduce, op, 0, false};
-  const Device& defaults = impl_->cluster.state().defaults;
-  return public_plan(impl_->planner.plan(api::describe(traits, api::pairs_of(pairs), options, defaults)));
+  return public_plan(impl_->plan_call({CallKind::kBatchReduce, op, 0, false}, api::pairs_of(pairs), options));
 }
 
 Plan CrossDeviceOps::plan(ReduceOp op, std::span<const ReduceSpec> specs, bool in_place,
                           const CommunicationOptions& options) const {
-  return public_plan(impl_->planner.plan(request_of(op, specs, in_place, options)));
+  return public_plan(impl_->planner.plan(request_of(op, specs, in_place, options, impl_->cluster.state().defaults)));
 }
 
 std::string CrossDeviceOps::explain(ReduceOp op, std::span<const ValueDestination> pairs,
                                     const CommunicationOptions& options) const {
-  const CallTraits traits{CallKind::kBatchReduce, op, 0, false};
-  const Device& defaults = impl_->cluster.state().defaults;
-  return api::explain(impl_->planner.plan(api::describe(traits, api::pairs_of(pairs), options, defaults)));
+  return api::explain(impl_->plan_call({CallKind::kBatchReduce, op, 0, false}, api::pairs_of(pairs), options));
 }
 
 CallReport CrossDeviceOps::last_call() const { return impl_->report(); }

@@ -66,7 +66,6 @@ std::vector<Mirrored> CrossDeviceOps::Impl::call(const api::CallTraits& traits, 
                                                  const CommunicationOptions& options) {
   const Clock::time_point start = now();
   planner::validate_options(traits.op, options);
-  if (pairs.size() == 0) return {};
   const cluster::Sequence::Turn turn(cluster.state().sequence, api::deadline_of(options, start));
   return call_in_turn(traits, pairs, options, start);
 }
@@ -74,6 +73,7 @@ std::vector<Mirrored> CrossDeviceOps::Impl::call(const api::CallTraits& traits, 
 std::vector<Mirrored> CrossDeviceOps::Impl::call_in_turn(const api::CallTraits& traits, const api::Pairs& pairs,
                                                          const CommunicationOptions& options,
                                                          Clock::time_point start) {
+  if (pairs.size() == 0) return {};
   const auto run_pairs = [&](const api::Pairs& unmixed, const Fingerprint& fingerprint) {
     api::BoundCall& bound = cached(traits, unmixed, options, fingerprint);
     std::vector<Mirrored> results;
@@ -87,6 +87,17 @@ std::vector<Mirrored> CrossDeviceOps::Impl::call_in_turn(const api::CallTraits& 
   if (!key.mixes_dense_and_sparse) return run_pairs(pairs, key.fingerprint);
   const api::DenseCopies copies(traits, pairs, defaults);
   return run_pairs(copies.pairs(), api::key_of(traits, copies.pairs(), options, defaults).fingerprint);
+}
+
+planner::Planned CrossDeviceOps::Impl::plan_call(const api::CallTraits& traits, const api::Pairs& pairs,
+                                                 const CommunicationOptions& options) {
+  planner::validate_options(traits.op, options);
+  const Device& defaults = cluster.state().defaults;
+  if (!api::key_of(traits, pairs, options, defaults).mixes_dense_and_sparse) {
+    return planner.plan(api::describe(traits, pairs, options, defaults));
+  }
+  const api::DenseCopies copies(traits, pairs, defaults);
+  return planner.plan(api::describe(traits, copies.pairs(), options, defaults));
 }
 
 api::BoundCall& CrossDeviceOps::Impl::cached(const api::CallTraits& traits, const api::Pairs& pairs,
@@ -126,27 +137,7 @@ void CrossDeviceOps::Impl::run(api::BoundCall& bound, const api::Pairs& pairs,
   } else {
     bound.run(deadline, nullptr);
   }
-  record(bound, now() - start);
-}
-
-void CrossDeviceOps::Impl::record(const api::BoundCall& bound, std::chrono::nanoseconds time) {
-  const std::lock_guard lock(report_mutex_);
-  ++last_number_;
-  if (last_plan_ != bound.planned().plan) last_plan_ = bound.planned().plan;
-  last_tensors_ = bound.tensors();
-  last_bytes_ = bound.bytes();
-  last_time_ = time;
-}
-
-CallReport CrossDeviceOps::Impl::report() const {
-  const std::lock_guard lock(report_mutex_);
-  CallReport report;
-  report.number = last_number_;
-  if (last_plan_) report.algorithm = last_plan_->algorithm;
-  report.tensors = last_tensors_;
-  report.bytes = last_bytes_;
-  report.time = last_time_;
-  return report;
+  record_.add(bound.planned().plan, bound.tensors(), bound.bytes(), now() - start);
 }
 
 namespace api {
@@ -155,6 +146,12 @@ Clock::time_point deadline_of(const CommunicationOptions& options, Clock::time_p
   if (!options.timeout) return start + kDefaultTimeout;
   const auto longest = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::time_point::max() - start);
   return start + std::min(*options.timeout, longest);
+}
+
+void refuse_if_late(const CommunicationOptions& options, Clock::time_point start) {
+  if (now() < deadline_of(options, start)) return;
+  throw Error(ErrorCode::kDeadlineExceeded,
+              "the call's timeout passed while it waited for earlier calls on the same cluster to finish");
 }
 
 Pairs ValuesAndResults::pairs() const {

@@ -3,13 +3,13 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 
 #include <onesum/cross_device_ops.h>
 
 #include "api/bound_call.h"
 #include "api/call_key.h"
+#include "api/call_record.h"
 #include "api/cluster_state.h"
 #include "api/pairs.h"
 #include "base/clock.h"
@@ -29,6 +29,10 @@ struct CrossDeviceOps::Impl {
   std::vector<Mirrored> call_in_turn(const api::CallTraits& traits, const api::Pairs& pairs,
                                      const CommunicationOptions& options, Clock::time_point start);
 
+  // What a call would do.
+  planner::Planned plan_call(const api::CallTraits& traits, const api::Pairs& pairs,
+                             const CommunicationOptions& options);
+
   // Binds without the cache, for a call that is kept by the caller.
   std::unique_ptr<api::BoundCall> bind(const api::CallTraits& traits, const api::Pairs& pairs,
                                        const CommunicationOptions& options);
@@ -37,7 +41,7 @@ struct CrossDeviceOps::Impl {
   void run(api::BoundCall& bound, const api::Pairs& pairs, const CommunicationOptions& options,
            Clock::time_point start);
 
-  CallReport report() const;
+  CallReport report() const { return record_.report(); }
 
   const Cluster cluster;
   const AccumulationFn accumulation_fn;
@@ -51,24 +55,21 @@ struct CrossDeviceOps::Impl {
   api::BoundCall& cached(const api::CallTraits& traits, const api::Pairs& pairs,
                          const CommunicationOptions& options, const Fingerprint& fingerprint);
   void forget_oldest();
-  void record(const api::BoundCall& bound, std::chrono::nanoseconds time);
 
   std::unordered_map<Fingerprint, Entry, FingerprintHash> cache_;
   std::uint64_t uses_ = 0;
 
-  // The last call, as numbers; report() makes words of them.
-  mutable std::mutex report_mutex_;
-  std::shared_ptr<const plan::Plan> last_plan_;
-  std::uint64_t last_number_ = 0;
-  std::size_t last_tensors_ = 0;
-  std::size_t last_bytes_ = 0;
-  std::chrono::nanoseconds last_time_{0};
+  // The last call. Written inside a turn, read at any time.
+  api::CallRecord record_;
 };
 
 namespace api {
 
 // Half an hour, unless the call says otherwise.
 Clock::time_point deadline_of(const CommunicationOptions& options, Clock::time_point start);
+
+// For a call whose turn has come: throws deadline_exceeded if its time is over already.
+void refuse_if_late(const CommunicationOptions& options, Clock::time_point start);
 
 // Values and results side by side.
 struct ValuesAndResults {

@@ -14,7 +14,7 @@ namespace {
 engine::HostOptions host_options(const Config& config) {
   engine::HostOptions options;
   if (config.threads) options.threads = *config.threads;
-  if (config.pool_bytes) options.pool_bytes = *config.pool_bytes;
+  options.pool_limit_bytes = config.pool_bytes;
   return options;
 }
 

@@ -10,6 +10,10 @@ namespace {
 
 api::CallTraits traits_into(ReduceOp op) { return {planner::CallKind::kBatchReduce, op, 0, true}; }
 
+void require_state(const std::shared_ptr<PreparedReduce::State>& state) {
+  if (!state) throw Error(ErrorCode::kInvalidArgument, "a PreparedReduce that was moved away has nothing to run");
+}
+
 }  // namespace
 
 PreparedReduce::State::State(std::shared_ptr<CrossDeviceOps::Impl> ops, ReduceOp op,
@@ -24,6 +28,7 @@ PreparedReduce::State::State(std::shared_ptr<CrossDeviceOps::Impl> ops, ReduceOp
   planner::validate_options(op, options);
   api::check_lengths(arguments_);
   const Device& defaults = ops_->cluster.state().defaults;
+  if (values_.empty()) return;
   if (api::key_of(traits_, arguments_.pairs(), options_, defaults).mixes_dense_and_sparse) return;
   bound_ = ops_->bind(traits_, arguments_.pairs(), options_);
   bound_->set_addresses(arguments_.pairs());
@@ -44,6 +49,7 @@ PreparedReduce::~PreparedReduce() = default;
 
 void PreparedReduce::run() {
   api::require_cross_replica_context("PreparedReduce::run");
+  require_state(state_);
   const Clock::time_point start = now();
   const cluster::Sequence::Turn turn(state_->ops_->cluster.state().sequence,
                                      api::deadline_of(state_->options_, start));
@@ -52,7 +58,9 @@ void PreparedReduce::run() {
 
 Work PreparedReduce::start() {
   api::require_cross_replica_context("PreparedReduce::start");
+  require_state(state_);
   return api::start_work(state_->ops_->cluster, [state = state_, start = now()] {
+    api::refuse_if_late(state->options_, start);
     state->run_in_turn(start);
     return std::vector<Mirrored>();
   });

@@ -1,15 +1,14 @@
 #include <algorithm>
 #include <mutex>
 #include <optional>
-#include <thread>
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <onesum/error.h>
 #include <onesum/strategy.h>
 
 #include "api/cluster_state.h"
+#include "api/engines.h"
 #include "api/replica_call.h"
 #include "api/replica_context.h"
 #include "api/replica_run.h"
@@ -25,16 +24,10 @@ template <class... Args>
   throw Error(ErrorCode::kInvalidArgument, fmt::format(format, std::forward<Args>(args)...));
 }
 
-std::size_t usable_cores() {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  if (sched_getaffinity(0, sizeof cores, &cores) == 0) return static_cast<std::size_t>(CPU_COUNT(&cores));
-  return std::max(1U, std::thread::hardware_concurrency());
-}
-
 std::vector<std::string> default_devices() {
   std::vector<std::string> names;
-  for (std::size_t index = 0; index < usable_cores(); ++index) names.push_back(fmt::format("CPU:{}", index));
+  for (unsigned index = 0; index < api::host_engine().threads(); ++index)
+    names.push_back(fmt::format("CPU:{}", index));
   return names;
 }
 

@@ -1,5 +1,6 @@
 #include "cluster/sequence.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -19,21 +20,56 @@ struct Waiter {
   std::function<void()> job;
 };
 
-// The sequence whose call this thread is inside of.
-constinit thread_local const void* inside = nullptr;
+// The innermost call that this thread is inside of.
+constinit thread_local const Sequence::Inside* innermost = nullptr;
+
+bool is_inside(const void* sequence) noexcept {
+  for (const Sequence::Inside* call = innermost; call != nullptr; call = call->outer) {
+    if (call->sequence == sequence) return true;
+  }
+  return false;
+}
 
 }  // namespace
 
 // Shared with the thread, which may be the last to leave.
 struct Sequence::Core {
-  std::mutex mutex;
-  bool busy = false;
+  // Whose turn it is. Between kFree and kTaken it changes without the mutex, so that a call that meets no other costs
+  // two exchanges: taking acquires what the call before released. kQueued is set under the mutex and tells whoever has
+  // the turn to look at the queue when leaving. The queue is empty whenever the turn is free.
+  static constexpr unsigned kFree = 0;
+  static constexpr unsigned kTaken = 1;
+  static constexpr unsigned kQueued = 2;
+  std::atomic<unsigned> turn{kFree};
+
+  std::mutex mutex;  // of all that follows
   Waiter* head = nullptr;
   Waiter* tail = nullptr;
   Waiter* granted_job = nullptr;
   bool stopping = false;
   std::condition_variable thread_wakes;
   std::thread thread;
+
+  bool try_take() noexcept {
+    unsigned expected = kFree;
+    return turn.compare_exchange_strong(expected, kTaken, std::memory_order_acquire, std::memory_order_relaxed);
+  }
+
+  bool try_leave() noexcept {
+    unsigned expected = kTaken;
+    return turn.compare_exchange_strong(expected, kFree, std::memory_order_release, std::memory_order_relaxed);
+  }
+
+  // With the mutex held: takes the turn if it is free; else whoever has it will come by.
+  bool take_or_queue() noexcept {
+    unsigned seen = turn.load(std::memory_order_relaxed);
+    for (;;) {
+      const unsigned wanted = seen == kFree ? kTaken : kTaken | kQueued;
+      if (turn.compare_exchange_weak(seen, wanted, std::memory_order_acquire, std::memory_order_relaxed)) {
+        return wanted == kTaken;
+      }
+    }
+  }
 
   void append(Waiter& waiter) {
     (head == nullptr ? head : tail->next) = &waiter;
@@ -47,11 +83,13 @@ struct Sequence::Core {
     if (tail == &waiter) tail = previous;
   }
 
-  // With the mutex held: whoever is first in line, if anyone, is next.
+  // With the mutex held, by whoever has the turn: the first in line, if anyone, has it next.
   void pass_on() {
     Waiter* next = head;
-    busy = next != nullptr;
-    if (next == nullptr) return;
+    if (next == nullptr) {
+      turn.store(kFree, std::memory_order_release);
+      return;
+    }
     remove(*next);
     if (next->job) {
       granted_job = next;
@@ -64,10 +102,11 @@ struct Sequence::Core {
 
   void run_jobs() {
     std::unique_lock lock(mutex);
-    inside = this;
+    const Inside always{this, nullptr};
+    innermost = &always;
     for (;;) {
       thread_wakes.wait(lock, [&] { return granted_job != nullptr || stopping; });
-      if (granted_job == nullptr) return;
+      if (granted_job == nullptr) break;
       const std::unique_ptr<Waiter> waiter(std::exchange(granted_job, nullptr));
       lock.unlock();
       waiter->job();
@@ -75,6 +114,7 @@ struct Sequence::Core {
       lock.lock();
       pass_on();
     }
+    innermost = nullptr;
   }
 };
 
@@ -97,32 +137,35 @@ Sequence::~Sequence() {
   }
 }
 
-Sequence::Turn::Turn(Sequence& sequence, Clock::time_point deadline) : sequence_(sequence), outer_(inside) {
+Sequence::Turn::Turn(Sequence& sequence, Clock::time_point deadline) : sequence_(sequence), inside_{sequence.core_.get(), innermost} {
   Core& core = *sequence_.core_;
-  if (inside == &core) {
+  if (sequence_.is_inside()) {
     throw Error(ErrorCode::kInvalidArgument,
                 "a call was made from inside a call on the same cluster (from an accumulation_fn); use another "
                 "cluster there");
   }
+  if (!core.try_take()) wait_for_turn(core, deadline);
+  innermost = &inside_;
+}
+
+void Sequence::Turn::wait_for_turn(Core& core, Clock::time_point deadline) {
   std::unique_lock lock(core.mutex);
-  if (!core.busy) {
-    core.busy = true;
-  } else {
-    Waiter waiter;
-    core.append(waiter);
-    if (!waiter.turn_came.wait_until(lock, deadline, [&] { return waiter.granted; })) {
-      core.remove(waiter);
-      throw Error(ErrorCode::kDeadlineExceeded,
-                  "the call's timeout passed while it waited for earlier calls on the same cluster to finish");
-    }
+  if (core.take_or_queue()) return;
+  Waiter waiter;
+  core.append(waiter);
+  if (!waiter.turn_came.wait_until(lock, deadline, [&] { return waiter.granted; })) {
+    core.remove(waiter);
+    throw Error(ErrorCode::kDeadlineExceeded,
+                "the call's timeout passed while it waited for earlier calls on the same cluster to finish");
   }
-  inside = &core;
 }
 
 Sequence::Turn::~Turn() {
-  inside = outer_;
-  const std::lock_guard lock(sequence_.core_->mutex);
-  sequence_.core_->pass_on();
+  innermost = inside_.outer;
+  Core& core = *sequence_.core_;
+  if (core.try_leave()) return;
+  const std::lock_guard lock(core.mutex);
+  core.pass_on();
 }
 
 void Sequence::post(std::function<void()> job) {
@@ -133,9 +176,9 @@ void Sequence::post(std::function<void()> job) {
     core_->thread = std::thread([core = core_] { core->run_jobs(); });
   }
   core_->append(*waiter.release());
-  if (!core_->busy) core_->pass_on();
+  if (core_->take_or_queue()) core_->pass_on();
 }
 
-bool Sequence::is_inside() const noexcept { return inside == core_.get(); }
+bool Sequence::is_inside() const noexcept { return cluster::is_inside(core_.get()); }
 
 }  // namespace onesum::cluster

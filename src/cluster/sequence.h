@@ -12,11 +12,20 @@
 namespace onesum::cluster {
 
 class Sequence {
+  struct Core;
+
  public:
   Sequence();
   ~Sequence();  // nothing may be posted or waiting any more
   Sequence(const Sequence&) = delete;
   Sequence& operator=(const Sequence&) = delete;
+
+  // The calls that a thread is inside of, innermost first: a function that the user gave to one sequence may call
+  // on another.
+  struct Inside {
+    const void* sequence = nullptr;
+    const Inside* outer = nullptr;
+  };
 
   // While it lives, it is this thread's turn.
   class Turn {
@@ -27,8 +36,10 @@ class Sequence {
     Turn& operator=(const Turn&) = delete;
 
    private:
+    static void wait_for_turn(Core& core, Clock::time_point deadline);
+
     Sequence& sequence_;
-    const void* outer_;  // the sequence this thread was inside before
+    Inside inside_;
   };
 
   // Runs `job` in its turn. It must not throw.
@@ -39,7 +50,6 @@ class Sequence {
   bool is_inside() const noexcept;
 
  private:
-  struct Core;
   std::shared_ptr<Core> core_;
 };
 

@@ -47,9 +47,15 @@ class Binder {
     return plan::extent_of(plan_.packs[pack].split, table(pack).elements(), table(pack).counts, chunks);
   }
 
-  // Where a buffer's own memory begins, in elements of its pack.
-  std::size_t origin(const Buffer& b) const {
-    return extent(static_cast<std::size_t>(b.pack), {b.window.first, 0}).offset;
+  // Where a buffer's own memory begins, in elements of its pack. Replicas and results are tensors, `member_begin` is
+  // where the one at hand begins; what a replica brings to a concatenation is its own chunk.
+  std::size_t memory_begin(const Buffer& b, std::size_t member_begin) const {
+    const auto pack = static_cast<std::size_t>(b.pack);
+    if (b.role == Role::kTemp) return extent(pack, {b.window.first, 1}).offset;
+    if (b.role == Role::kInput && plan_.packs[pack].contract == plan::Contract::kConcatenate) {
+      return extent(pack, {static_cast<std::uint32_t>(b.index), 1}).offset;
+    }
+    return member_begin;
   }
 
   void number_temporaries() {
@@ -57,6 +63,9 @@ class Binder {
     for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
       const Buffer& temp = plan_.buffers[b];
       if (temp.role != Role::kTemp) continue;
+      if (table(static_cast<std::size_t>(temp.pack)).outer > 1) {
+        throw Error(ErrorCode::kInternal, "a concatenation by rows was bound with a temporary");
+      }
       temp_slots_[b] = static_cast<std::uint32_t>(program_->tensor_slots + program_->temp_bytes.size());
       const std::size_t elements = extent(static_cast<std::size_t>(temp.pack), temp.window).length;
       program_->temp_bytes.push_back(elements * size_of(temp.element));
@@ -87,6 +96,9 @@ class Binder {
 
   void bind_call(const Step& step, BoundStep& bound) {
     const Operand& result = plan_.destinations(step).front();
+    if (buffer(result).role != Role::kTemp || step.divisor != 1) {
+      throw Error(ErrorCode::kInternal, "a call was bound whose result is divided or not a temporary");
+    }
     bound.pack = static_cast<std::uint32_t>(buffer(result).pack);
     bound.result_slot = temp_slots_[static_cast<std::size_t>(result.buffer)];
     program_->temp_bytes[bound.result_slot - program_->tensor_slots] = 0;
@@ -97,6 +109,8 @@ class Binder {
     const std::span<const Operand> sources = plan_.sources(step);
     const std::span<const Operand> destinations = plan_.destinations(step);
     const auto pack = static_cast<std::size_t>(buffer(sources.front()).pack);
+    check_one_type(sources);
+    check_one_type(destinations);
     bound.destinations = step.num_destinations;
     bound.form.input = buffer(sources.front()).element;
     bound.form.output = buffer(destinations.front()).element;
@@ -117,6 +131,14 @@ class Binder {
     bound.num_pointers = static_cast<std::uint32_t>(program_->pointers.size()) - bound.first_pointer;
   }
 
+  // Kernels load one type and store one.
+  void check_one_type(std::span<const Operand> operands) const {
+    for (const Operand& operand : operands) {
+      if (buffer(operand).element == buffer(operands.front()).element) continue;
+      throw Error(ErrorCode::kInternal, "a step was bound that mixes types among its sources or destinations");
+    }
+  }
+
   // Stores may bypass the caches only where no destination is read by the same step.
   bool wants_streaming(const Step& step, std::size_t elements) const {
     std::size_t bytes = 0;
@@ -135,7 +157,6 @@ class Binder {
                        std::size_t element) const {
     const Buffer& b = buffer(operand);
     PointerSource source;
-    std::size_t base = std::max(member_begin, origin(b));
     switch (b.role) {
       case Role::kInput:
       case Role::kInOut:
@@ -146,10 +167,9 @@ class Binder {
         break;
       default:
         source.slot = temp_slots_[static_cast<std::size_t>(operand.buffer)];
-        base = origin(b);
         break;
     }
-    source.byte_offset = (element - base) * size_of(b.element);
+    source.byte_offset = (element - memory_begin(b, member_begin)) * size_of(b.element);
     return source;
   }
 

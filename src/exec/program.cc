@@ -7,16 +7,24 @@ Instance::Instance(std::shared_ptr<const Program> program) : program_(std::move(
   bases_.resize(p.tensor_slots + p.temp_bytes.size());
   pointers_.resize(p.pointers.size());
   done_.resize(p.lanes.size());
-  for (std::size_t t = 0; t < p.temp_bytes.size(); ++t) {
-    if (p.temp_bytes[t] == 0) continue;
-    bases_[p.tensor_slots + t] = static_cast<std::byte*>(p.engine->allocate(p.temp_bytes[t]));
+  try {
+    for (std::size_t t = 0; t < p.temp_bytes.size(); ++t) {
+      if (p.temp_bytes[t] == 0) continue;
+      bases_[p.tensor_slots + t] = static_cast<std::byte*>(p.engine->allocate(p.temp_bytes[t]));
+    }
+  } catch (...) {
+    release_temporaries();
+    throw;
   }
 }
 
-Instance::~Instance() {
+Instance::~Instance() { release_temporaries(); }
+
+void Instance::release_temporaries() noexcept {
   const Program& p = *program_;
   for (std::size_t t = 0; t < p.temp_bytes.size(); ++t) {
-    if (p.temp_bytes[t] != 0) p.engine->release(bases_[p.tensor_slots + t], p.temp_bytes[t]);
+    std::byte* const memory = bases_[p.tensor_slots + t];
+    if (p.temp_bytes[t] != 0 && memory != nullptr) p.engine->release(memory, p.temp_bytes[t]);
   }
 }
 

@@ -90,6 +90,7 @@ class Instance {
 
  private:
   friend class Executor;
+  void release_temporaries() noexcept;
 
   std::shared_ptr<const Program> program_;
   std::vector<std::byte*> bases_;     // by slot, temporaries last

@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <span>
+#include <initializer_list>
+#include <iterator>
 #include <utility>
 
 #include "plan/plan.h"
@@ -25,8 +26,18 @@ std::size_t Expressions::Hash::operator()(const Node& node) const noexcept {
 
 Expression Expressions::intern(const Node& node) {
   const auto [entry, is_new] = numbers_.emplace(node, static_cast<Expression>(nodes_.size()));
-  if (is_new) nodes_.push_back(node);
+  if (is_new) {
+    lowest_replicas_.push_back(lowest_replica(node));
+    nodes_.push_back(node);
+  }
   return entry->second;
+}
+
+std::int64_t Expressions::lowest_replica(const Node& node) const {
+  if (node.kind == Kind::kReplica) return node.number;
+  if (node.left == kNothing) return lowest_replicas_[node.right];
+  if (node.right == kNothing) return lowest_replicas_[node.left];
+  return std::min(lowest_replicas_[node.left], lowest_replicas_[node.right]);
 }
 
 Expression Expressions::replica(std::int64_t number, Element type) {
@@ -34,7 +45,8 @@ Expression Expressions::replica(std::int64_t number, Element type) {
 }
 
 Expression Expressions::add(Expression a, Expression b, Element type) {
-  return intern({Kind::kAdd, type, 0, std::min(a, b), std::max(a, b)});
+  if (std::pair(lowest_replicas_[b], b) < std::pair(lowest_replicas_[a], a)) std::swap(a, b);
+  return intern({Kind::kAdd, type, 0, a, b});
 }
 
 Expression Expressions::divide(Expression a, std::int64_t divisor, Element type) {
@@ -73,44 +85,45 @@ Expression Expressions::canonical_sum(std::size_t n, Element replica_type, Eleme
 }
 
 std::string Expressions::to_text(Expression expression, std::size_t longest) const {
-  // An explicit stack of what is still to be written: text, or an expression if the text is empty. Expressions share
-  // parts, so the whole text may be exponentially longer than what is shown of it.
+  // An explicit stack of what is still to be written: text, or an expression (in parentheses if it is a sum inside
+  // something else). Expressions share parts, so the whole text may be exponentially longer than what is shown.
   struct Item {
-    Expression expression;
+    Expression expression = kNothing;
+    bool inside = false;
     std::string text;
   };
-  std::vector<Item> items = {{expression, ""}};
+  std::vector<Item> items = {{expression, false, ""}};
   std::string text;
   const auto push = [&items](std::initializer_list<Item> in_order) {
-    items.insert(items.end(), std::make_reverse_iterator(in_order.end()), std::make_reverse_iterator(in_order.begin()));
+    items.insert(items.end(), std::rbegin(in_order), std::rend(in_order));
   };
+  const auto literal = [](std::string words) { return Item{kNothing, false, std::move(words)}; };
   while (!items.empty()) {
     if (text.size() > longest) return text + "...";
     const Item item = std::move(items.back());
     items.pop_back();
-    if (!item.text.empty() || item.expression == kNothing) {
-      text += item.text;
-      continue;
-    }
+    text += item.text;
+    if (item.expression == kNothing) continue;
     const Node& node = nodes_[item.expression];
     switch (node.kind) {
       case Kind::kReplica:
         text += fmt::format("r{}", node.number);
         break;
       case Kind::kAdd:
-        push({{0, "("}, {node.left, ""}, {0, " + "}, {node.right, ""}, {0, ")"}});
+        push({literal(item.inside ? "(" : ""), {node.left, true, ""}, literal(" + "), {node.right, true, ""},
+              literal(item.inside ? ")" : "")});
         break;
       case Kind::kDivide:
-        push({{node.left, ""}, {0, fmt::format(" / {}", node.number)}});
+        push({{node.left, true, ""}, literal(fmt::format(" / {}", node.number))});
         break;
       case Kind::kConvert:
-        push({{0, fmt::format("{}(", onesum::to_string(node.type))}, {node.left, ""}, {0, ")"}});
+        push({literal(fmt::format("{}(", onesum::to_string(node.type))), {node.left, false, ""}, literal(")")});
         break;
       case Kind::kCall:
-        push({{0, "f("}, {node.left, ""}, {0, ")"}});
+        push({literal("f("), {node.left, false, ""}, literal(")")});
         break;
       case Kind::kArguments:
-        push({{node.left, ""}, {0, ", "}, {node.right, ""}});
+        push({{node.left, false, ""}, literal(node.left == kNothing ? "" : ", "), {node.right, false, ""}});
         break;
     }
   }

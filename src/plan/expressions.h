@@ -1,6 +1,7 @@
 // Expressions that plans compute, each written down once: equal expressions have equal numbers.
 //
-// The two operands of an addition are kept in a fixed order, so expressions are equal up to swapping them. What loses
+// The two operands of an addition are kept in order of their lowest replicas, so expressions are equal up to swapping
+// them. What loses
 // nothing (a conversion to a type that holds every value, a division by one) leaves no trace.
 #pragma once
 
@@ -45,7 +46,7 @@ class Expressions {
 
   const Node& operator[](Expression expression) const { return nodes_[expression]; }
 
-  // "((r0 + r1) + r2) / 3", cut after about `longest` characters; conversions as "float16(r0 + r1)".
+  // "((r0 + r1) + r2) / 3" (r0 is replica 0), cut after about `longest` characters; conversions as "float16(r0 + r1)".
   std::string to_text(Expression expression, std::size_t longest = 160) const;
 
  private:
@@ -54,8 +55,10 @@ class Expressions {
   };
 
   Expression intern(const Node& node);
+  std::int64_t lowest_replica(const Node& node) const;
 
   std::vector<Node> nodes_;
+  std::vector<std::int64_t> lowest_replicas_;  // in each; -1 in what has none
   std::unordered_map<Node, Expression, Hash> numbers_;
 };
 

@@ -23,8 +23,8 @@ class PackCheck {
         locations_(locations),
         contents_(contents),
         expressions_(expressions),
-        replica_type_(replica_type(plan, number)),
-        canonical_(expressions.canonical_sum(pack_.replicas.size(), replica_type_, pack_.accumulator)) {}
+        canonical_(expressions.canonical_sum(pack_.replicas.size(), replica_type(plan, number, 0),
+                                             pack_.accumulator)) {}
 
   PackProof check() {
     PackProof proof{true, {}};
@@ -89,8 +89,9 @@ class PackCheck {
   }
 
   bool check_concatenation(std::int32_t buffer, std::uint32_t chunk, const Content& content) {
+    const Element type = replica_type(plan_, number_, static_cast<std::int32_t>(chunk));
     const Expression expected =
-        expressions_.finish(expressions_.replica(chunk, replica_type_), pack_.accumulator, pack_.divisor, pack_.output);
+        expressions_.finish(expressions_.replica(chunk, type), pack_.accumulator, pack_.divisor, pack_.output);
     if (content.value == expected) return true;
     refuse(fmt::format("{} holds {}, expected {}", place(buffer, chunk, content),
                        expressions_.to_text(content.value), expressions_.to_text(expected)));
@@ -164,7 +165,6 @@ class PackCheck {
   const Locations& locations_;
   const std::vector<Content>& contents_;
   Expressions& expressions_;
-  Element replica_type_;
   Expression canonical_;
   std::unordered_map<Expression, bool> verdicts_;  // of results already judged: whether they are canonical
 };

@@ -57,7 +57,7 @@ void check_buffers(const Plan& plan) {
       refuse(fmt::format("b{} and b{} are both replica {} of pack {}", other->second, i, buffer.index, buffer.pack));
     }
     const std::int32_t first = first_of_pack.emplace(buffer.pack, i).first->second;
-    if (plan.buffer(first).element != buffer.element) {
+    if (pack.contract == Contract::kReduce && plan.buffer(first).element != buffer.element) {
       refuse(fmt::format("b{} is a replica in {}, b{} one in {}, both of pack {}", first,
                          to_string(plan.buffer(first).element), i, to_string(buffer.element), buffer.pack));
     }

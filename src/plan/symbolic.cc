@@ -122,9 +122,10 @@ class Execution {
 
 }  // namespace
 
-Element replica_type(const Plan& plan, std::int32_t pack) {
+Element replica_type(const Plan& plan, std::int32_t pack, std::int32_t replica) {
   for (const Buffer& buffer : plan.buffers) {
-    if (buffer.pack == pack && (buffer.role == Role::kInput || buffer.role == Role::kInOut)) return buffer.element;
+    const bool is_replica = buffer.role == Role::kInput || buffer.role == Role::kInOut;
+    if (is_replica && buffer.pack == pack && buffer.index == replica) return buffer.element;
   }
   return plan.pack(pack).accumulator;
 }

@@ -16,8 +16,8 @@ struct Content {
   StepRef writer;
 };
 
-// The type of a pack's replicas; the accumulator's if none of them has a buffer.
-Element replica_type(const Plan& plan, std::int32_t pack);
+// The type of a replica of a pack; the accumulator's if it has no buffer.
+Element replica_type(const Plan& plan, std::int32_t pack, std::int32_t replica);
 
 // Contents at the end, by location. For a plan that gets to its end and is free of races (plan/progress.h,
 // plan/races.h), so that any order of its steps gives the same. Throws invalid_argument naming the step and the

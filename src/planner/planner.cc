@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <onesum/error.h>
+
 #include "collective/one_device.h"
 #include "plan/compose.h"
 #include "plan/verify.h"
@@ -73,6 +75,9 @@ Planner::Planner(Policy policy, Placement placement)
     : policy_(std::move(policy)), placement_(std::move(placement)) {}
 
 Planned Planner::plan(const Request& request) {
+  if (request.pairs.empty()) {
+    throw Error(ErrorCode::kInvalidArgument, "no pairs to make a plan for; expected at least one");
+  }
   Resolved resolved = resolve(request, placement_);
   std::vector<PackOfStreams> packs = pack_streams(resolved.streams, uses_function(request.kind, policy_));
 

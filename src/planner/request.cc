@@ -303,15 +303,13 @@ void validate_options(ReduceOp op, const CommunicationOptions& options) {
 
 Device place(const Device& device, const Placement& placement, const std::string& what) {
   const Device complete = device.canonical(placement.defaults);
-  if (!placement.devices.empty()) {
-    const auto& devices = placement.devices;
+  const Device& own = placement.defaults;
+  const auto& devices = placement.devices;
+  if (!devices.empty()) {
     if (std::find(devices.begin(), devices.end(), complete) == devices.end()) {
       refuse("{} is on {}, which is not one of the cluster's {} devices", what, complete.to_string(), devices.size());
     }
-    return complete;
-  }
-  const Device& own = placement.defaults;
-  if (complete.job() != own.job() || complete.replica() != own.replica() || complete.task() != own.task()) {
+  } else if (complete.job() != own.job() || complete.replica() != own.replica() || complete.task() != own.task()) {
     refuse("{} is on {}, which is not a device of this process ({})", what, complete.to_string(), own.to_string());
   }
   if (complete.type() != own.type()) {

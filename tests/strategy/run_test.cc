@@ -31,7 +31,8 @@ TEST_P(RunReplicas, UsesOneThreadPerReplicaAgainAndAgain) {
   MirroredStrategy strategy(cpus(GetParam()));
   std::vector<std::set<std::thread::id>> threads(GetParam());
   for (int i = 0; i < 20; ++i) {
-    strategy.run([&](ReplicaContext& replica) { threads[replica.replica_id()].insert(std::this_thread::get_id()); });
+    strategy.run(
+        [&](ReplicaContext& replica) { threads[replica.replica_id()].insert(std::this_thread::get_id()); });
   }
   std::set<std::thread::id> all = {std::this_thread::get_id()};
   for (const auto& of_replica : threads) {
@@ -70,7 +71,8 @@ TEST_F(Run, TakesSlicesAndValuesToo) {
   const PerReplica result = strategy.run([](ReplicaContext& replica) -> Value {
     const Device& device = replica.device();
     if (replica.replica_id() == 0) return scalar(7, device);
-    return IndexedSlices{Tensor::from<float>({1, 2}, {1, 2}, device), Tensor::from<std::int32_t>({3}, {1}, device), {}};
+    return IndexedSlices{
+        Tensor::from<float>({1, 2}, {1, 2}, device), Tensor::from<std::int32_t>({3}, {1}, device), {}};
   });
   EXPECT_EQ(number(result.tensor(0)), 7);
   EXPECT_THAT(numbers(result.slices(1).values), ElementsAre(1, 2));
@@ -80,10 +82,12 @@ TEST_F(Run, AResultElsewhereIsRefused) {
   MirroredStrategy strategy(cpus(3));
   const auto all_on_the_host = [&] { strategy.run([](ReplicaContext&) { return scalar(1, "CPU:0"); }); };
   EXPECT_THAT(error_of(all_on_the_host),
-              IsError(ErrorCode::kInvalidArgument, AllOf(HasSubstr("replica 1 returned"), HasSubstr("is on /device:CPU:0"),
-                                                         HasSubstr("task:0/device:CPU:1"))));
+              IsError(ErrorCode::kInvalidArgument,
+                      AllOf(HasSubstr("replica 1 returned"), HasSubstr("is on /device:CPU:0"),
+                            HasSubstr("task:0/device:CPU:1"))));
   EXPECT_THAT(error_of([&] { strategy.run([](ReplicaContext&) { return Tensor(); }); }),
-              IsError(ErrorCode::kInvalidArgument, HasSubstr("replica 0 returned to MirroredStrategy::run refers to")));
+              IsError(ErrorCode::kInvalidArgument,
+                      HasSubstr("replica 0 returned to MirroredStrategy::run refers to")));
 }
 
 TEST_F(Run, RunsOfOneStrategyTakeTurns) {
@@ -107,9 +111,11 @@ TEST_F(Run, StrategiesInDifferentThreadsWorkSideBySide) {
   const auto train = [](int replicas) {
     MirroredStrategy strategy(cpus(replicas));
     for (int i = 0; i < 50; ++i) {
-      const PerReplica sums = strategy.run(
-          [](ReplicaContext& replica) { return replica.all_reduce(ReduceOp::kSum, scalar(1, replica.device())); });
-      for (std::size_t r = 0; r < sums.size(); ++r) EXPECT_EQ(number(sums.tensor(r)), static_cast<float>(replicas));
+      const PerReplica sums = strategy.run([](ReplicaContext& replica) {
+        return replica.all_reduce(ReduceOp::kSum, scalar(1, replica.device()));
+      });
+      for (std::size_t r = 0; r < sums.size(); ++r)
+        EXPECT_EQ(number(sums.tensor(r)), static_cast<float>(replicas));
     }
   };
   std::thread other(train, 3);

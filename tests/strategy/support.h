@@ -69,8 +69,9 @@ inline std::vector<std::string> cpus(int count) {
 
 inline Tensor scalar(float value, const Device& device) { return Tensor::from<float>({value}, {}, device); }
 
-inline Tensor vector(std::vector<float> values, const Device& device) {
-  return Tensor::from<float>(std::span<const float>(values), {static_cast<std::int64_t>(values.size())}, device);
+inline Tensor tensor_of(std::vector<float> values, const Device& device) {
+  return Tensor::from<float>(std::span<const float>(values), {static_cast<std::int64_t>(values.size())},
+                             device);
 }
 
 inline float number(const Tensor& tensor) { return tensor.data<float>()[0]; }
@@ -78,6 +79,13 @@ inline float number(const Tensor& tensor) { return tensor.data<float>()[0]; }
 inline std::vector<float> numbers(const Tensor& tensor) {
   const auto values = tensor.data<float>();
   return {values.begin(), values.end()};
+}
+
+// Options with a timeout.
+inline CommunicationOptions in(std::chrono::milliseconds timeout) {
+  CommunicationOptions options;
+  options.timeout = timeout;
+  return options;
 }
 
 // The onesum::Error that fn throws; fails the test if it throws none.

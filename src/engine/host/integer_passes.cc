@@ -39,8 +39,9 @@ void convert(const KernelArgs& args) noexcept {
   const auto divisor = static_cast<To>(args.form->divisor);
   const bool divides = std::is_floating_point_v<To> && args.form->divisor != 1;
   To block[kBlock];
-  for (std::size_t begin = 0; begin < args.count; begin += kBlock) {
-    const std::size_t count = args.count - begin < kBlock ? args.count - begin : kBlock;
+  const std::size_t end = args.first + args.count;
+  for (std::size_t begin = args.first; begin < end; begin += kBlock) {
+    const std::size_t count = end - begin < kBlock ? end - begin : kBlock;
     const std::byte* from = args.sources[0] + begin * sizeof(From);
     for (std::size_t i = 0; i < count; ++i) block[i] = static_cast<To>(load<From>(from, i));
     if (divides) {
@@ -53,7 +54,7 @@ void convert(const KernelArgs& args) noexcept {
 // Sums of 128 bits, one or two sources.
 template <std::size_t kSources>
 void add_128(const KernelArgs& args) noexcept {
-  for (std::size_t i = 0; i < args.count; ++i) {
+  for (std::size_t i = args.first; i < args.first + args.count; ++i) {
     auto sum = load<UInt128>(args.sources[0], i);
     if constexpr (kSources == 2) sum += load<UInt128>(args.sources[1], i);
     for (std::size_t k = 0; k < args.form->destinations; ++k) store(args.destinations[k], i, sum);

@@ -11,16 +11,15 @@
 
 #include <onesum/error.h>
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) && !defined(__SANITIZE_ADDRESS__)
-#define __SANITIZE_ADDRESS__ 1
-#endif
-#endif
 #if defined(__SANITIZE_ADDRESS__)
+#define ONESUM_POISONS_MEMORY 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ONESUM_POISONS_MEMORY 1
+#endif
+#endif
+#if defined(ONESUM_POISONS_MEMORY)
 #include <sanitizer/asan_interface.h>
-#else
-#define ASAN_POISON_MEMORY_REGION(address, size) ((void)(address), (void)(size))
-#define ASAN_UNPOISON_MEMORY_REGION(address, size) ((void)(address), (void)(size))
 #endif
 
 namespace onesum::engine::host {
@@ -43,6 +42,18 @@ std::size_t bytes_of_class(std::size_t size_class) noexcept {
   if (size_class < kSteps) return (size_class + 1) * MemoryPool::kAlignment;
   const std::size_t octave = size_class / kSteps - 1;
   return (kSteps + size_class % kSteps + 1) << (octave + 6);
+}
+
+// Under AddressSanitizer memory that waits must not be touched, nor what a block has beyond the bytes asked for.
+void forbid([[maybe_unused]] void* memory, [[maybe_unused]] std::size_t bytes) noexcept {
+#if defined(ONESUM_POISONS_MEMORY)
+  ASAN_POISON_MEMORY_REGION(memory, bytes);
+#endif
+}
+void allow([[maybe_unused]] void* memory, [[maybe_unused]] std::size_t bytes) noexcept {
+#if defined(ONESUM_POISONS_MEMORY)
+  ASAN_UNPOISON_MEMORY_REGION(memory, bytes);
+#endif
 }
 
 bool is_mapped(std::size_t block_bytes) noexcept { return block_bytes >= MemoryPool::kHugePage; }
@@ -68,7 +79,7 @@ void* take_from_system(std::size_t block_bytes) noexcept {
 }
 
 void return_to_system(void* block, std::size_t block_bytes) noexcept {
-  ASAN_UNPOISON_MEMORY_REGION(block, block_bytes);
+  allow(block, block_bytes);
   if (is_mapped(block_bytes)) {
     munmap(block, whole_pages(block_bytes));
   } else {
@@ -86,7 +97,8 @@ void* MemoryPool::allocate(std::size_t bytes) {
   const std::size_t size_class = bytes <= kMostBytes ? class_of(bytes) : kClasses;
   void* block = size_class < kClasses ? reuse(size_class) : nullptr;
   if (block == nullptr) block = allocate_fresh(bytes, size_class);
-  ASAN_UNPOISON_MEMORY_REGION(block, bytes);
+  forbid(block, sizeof(FreeBlock));  // allowed while it was taken out of its list
+  allow(block, bytes);
   return block;
 }
 
@@ -112,7 +124,7 @@ void* MemoryPool::allocate_fresh(std::size_t bytes, std::size_t size_class) {
       block = take_from_system(size);
     }
     if (block != nullptr) {
-      ASAN_POISON_MEMORY_REGION(block, size);
+      forbid(block, size);
       const std::lock_guard lock(mutex_);
       in_use_ += size;
     }
@@ -143,16 +155,16 @@ void MemoryPool::release(void* memory, std::size_t bytes) noexcept {
 }
 
 void MemoryPool::keep(void* memory, std::size_t size_class) noexcept {
-  ASAN_UNPOISON_MEMORY_REGION(memory, sizeof(FreeBlock));
+  allow(memory, sizeof(FreeBlock));
   free_[size_class] = new (memory) FreeBlock{free_[size_class], size_class};
-  ASAN_POISON_MEMORY_REGION(memory, bytes_of_class(size_class));
+  forbid(memory, bytes_of_class(size_class));
   largest_class_ = std::max(largest_class_, size_class);
   kept_ += bytes_of_class(size_class);
 }
 
 MemoryPool::FreeBlock* MemoryPool::pop(std::size_t size_class) noexcept {
   FreeBlock* const block = free_[size_class];
-  ASAN_UNPOISON_MEMORY_REGION(block, sizeof(FreeBlock));
+  allow(block, sizeof(FreeBlock));
   free_[size_class] = block->next;
   kept_ -= bytes_of_class(size_class);
   return block;

@@ -118,7 +118,7 @@ struct BFloat16Bits {
     const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
     const auto rounded = hn::Add(hn::Add(bits, hn::Set(du, 0x7FFF)), odd);
     const auto quiet = hn::Or(bits, hn::Set(du, 0x400000));
-    const auto is_nan = hn::RebindMask(du, hn::Ne(v, v));
+    const auto is_nan = hn::RebindMask(du, hn::IsNaN(v));
     return low_halves(d, hn::ShiftRight<16>(hn::IfThenElse(is_nan, quiet, rounded)));
   }
 };

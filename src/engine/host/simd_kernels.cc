@@ -72,12 +72,14 @@ const Passes* find_passes(Element input, Element output) noexcept {
 }
 
 void run_copy(const KernelArgs& args) noexcept {
-  const std::size_t bytes = args.count * size_of(args.form->input);
+  const std::size_t size = size_of(args.form->input);
+  const std::size_t first = args.first * size;
+  const std::size_t bytes = args.count * size;
   if (args.form->destinations > 1 || args.form->streaming) {
-    run_pass<U8, U8, 1>({args.form, args.destinations, args.sources, bytes});
+    run_pass<U8, U8, 1>({args.form, args.destinations, args.sources, first, bytes});
     if (args.form->streaming) hwy::FlushStream();
   } else if (args.destinations[0] != args.sources[0] && bytes != 0) {
-    std::memcpy(args.destinations[0], args.sources[0], bytes);
+    std::memcpy(args.destinations[0] + first, args.sources[0] + first, bytes);
   }
 }
 
@@ -112,7 +114,13 @@ void run_streaming(const KernelArgs& args) noexcept {
   hwy::FlushStream();
 }
 
+bool is_float(Element element) noexcept {
+  return element == Element::kFloat16 || element == Element::kBFloat16 || element == Element::kFloat32 ||
+         element == Element::kFloat64;
+}
+
 Kernel choose_real(const ReduceForm& form) noexcept {
+  if (form.divisor != 1 && !is_float(form.output)) return nullptr;
   const Kernel pass = find_single_pass(form);
   if (pass == nullptr && !has_tree(form)) return nullptr;
   if (form.streaming) return &run_streaming;
@@ -134,7 +142,7 @@ ReduceForm parts_form(const ReduceForm& form) noexcept {
 }
 void run_complex(const KernelArgs& args) noexcept {
   const ReduceForm parts = parts_form(*args.form);
-  choose_real(parts)({&parts, args.destinations, args.sources, 2 * args.count});
+  choose_real(parts)({&parts, args.destinations, args.sources, 2 * args.first, 2 * args.count});
 }
 
 // Exported functions are not noexcept: Highway cannot take their address.

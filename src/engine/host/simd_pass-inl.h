@@ -124,19 +124,19 @@ HWY_NOINLINE void run_pass(const KernelArgs& args) noexcept {
   const S streams(args);
   const hn::ScalableTag<typename S::Lane> d;
   const std::size_t lanes = hn::Lanes(d);
-  const std::size_t count = args.count;
-  std::size_t index = 0;
-  if (count >= 16 * lanes) {  // worth aligning the stores
-    index = elements_to_line<Out>(args.destinations[0]);
-    if (index != 0) run_edge(streams, 0, index);
+  const std::size_t end = args.first + args.count;
+  std::size_t index = args.first;
+  if (args.count >= 16 * lanes) {  // worth aligning the stores
+    index += elements_to_line<Out>(args.destinations[0] + index * Out::kBytes);
+    if (index != args.first) run_edge(streams, args.first, index);
     if (args.form->streaming &&
         all_aligned(args.destinations, args.form->destinations, index * Out::kBytes)) {
-      for (; index + 4 * lanes <= count; index += 4 * lanes) streams.template step4<true>(d, index);
+      for (; index + 4 * lanes <= end; index += 4 * lanes) streams.template step4<true>(d, index);
     }
-    for (; index + 4 * lanes <= count; index += 4 * lanes) streams.template step4<false>(d, index);
+    for (; index + 4 * lanes <= end; index += 4 * lanes) streams.template step4<false>(d, index);
   }
-  for (; index + lanes <= count; index += lanes) streams.step(d, index);
-  if (index < count) run_edge(streams, index, count);
+  for (; index + lanes <= end; index += lanes) streams.step(d, index);
+  if (index < end) run_edge(streams, index, end);
 }
 
 }  // namespace onesum::engine::host::HWY_NAMESPACE

@@ -84,11 +84,12 @@ inline std::size_t TreeMachine::stack_depth() const noexcept {
 inline void TreeMachine::run() noexcept {
   const std::size_t block = level_bytes_ / size_of(args_.form->accumulator);
   // The first block ends where a cache line of the first destination does, so that the others begin with one.
-  const auto address = reinterpret_cast<std::uintptr_t>(args_.destinations[0]);
+  const auto address = reinterpret_cast<std::uintptr_t>(args_.destinations[0] + args_.first * output_bytes_);
   const std::size_t line = std::max<std::size_t>(1, 64 / output_bytes_);
   count_ = block - address / output_bytes_ % line % block;
-  for (begin_ = 0; begin_ < args_.count; begin_ += count_, count_ = block) {
-    count_ = std::min(count_, args_.count - begin_);
+  const std::size_t end = args_.first + args_.count;
+  for (begin_ = args_.first; begin_ < end; begin_ += count_, count_ = block) {
+    count_ = std::min(count_, end - begin_);
     run_block();
   }
 }
@@ -124,7 +125,7 @@ inline std::size_t TreeMachine::push(std::size_t source) noexcept {
   const std::byte* sources[kMaxPassSources];
   for (std::size_t i = 0; i < take; ++i) sources[i] = args_.sources[source + i] + offset;
   std::byte* const to = level(depth_);
-  (*push_)[take]({&inner_form_, &to, sources, count_});
+  (*push_)[take]({&inner_form_, &to, sources, 0, count_});
   stack_[depth_++] = to;
   return take;
 }
@@ -132,7 +133,7 @@ inline std::size_t TreeMachine::push(std::size_t source) noexcept {
 inline void TreeMachine::merge() noexcept {
   const std::byte* const sources[2] = {stack_[depth_ - 2], stack_[depth_ - 1]};
   std::byte* const to = level(depth_ - 2);
-  (*add_)[2]({&inner_form_, &to, sources, count_});
+  (*add_)[2]({&inner_form_, &to, sources, 0, count_});
   --depth_;
   stack_[depth_ - 1] = to;
 }
@@ -146,7 +147,7 @@ inline void TreeMachine::finish(std::size_t operands) noexcept {
     for (std::size_t i = 0; i < form.destinations; ++i) {
       to[i] = args_.destinations[first + i] + begin_ * output_bytes_;
     }
-    (*finish_)[operands]({&form, to, stack_, count_});
+    (*finish_)[operands]({&form, to, stack_, 0, count_});
   }
 }
 

@@ -1,0 +1,215 @@
+// Trains a classifier of handwritten digits, data-parallel on several CPU devices of this process.
+//
+// The weights are variables mirrored on all devices. In every step each replica computes the gradients of its
+// share of the batch, one batch_reduce sums them over all replicas, and each replica applies the same sums to
+// its own copy of the weights, so that the copies stay equal to the last bit.
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <exception>
+#include <numbers>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <onesum/onesum.h>
+
+#include "digits/classifier.h"
+#include "digits/dataset.h"
+#include "digits/options.h"
+#include "digits/progress.h"
+
+namespace {
+
+using namespace onesum;
+using digits::Example;
+using digits::Layers;
+using digits::Score;
+using Seconds = std::chrono::duration<double>;
+
+constexpr std::size_t kBatch = 64;
+constexpr float kLearningRate = 0.1F;
+constexpr float kMomentum = 0.9F;
+constexpr float kWeightDecay = 2e-4F;
+constexpr double kRequiredAccuracy = 0.95;
+
+// What all calls of batch_reduce did together.
+struct Reductions {
+  std::size_t calls = 0, tensors = 0, bytes = 0;
+  std::string algorithm;
+  Seconds time{0};
+
+  void add(const CallReport& call) {
+    ++calls;
+    tensors += call.tensors;
+    bytes += call.bytes;
+    algorithm = call.algorithm;
+    time += call.time;
+  }
+};
+
+std::vector<std::string> cpu_devices(int count) {
+  std::vector<std::string> names;
+  for (int i = 0; i < count; ++i) names.push_back("CPU:" + std::to_string(i));
+  return names;
+}
+
+// The examples of a batch that a replica works on: shares differ by one at most.
+std::span<const Example> share_of(std::span<const Example> batch, const ReplicaContext& replica) {
+  const auto bound = [&](int id) {
+    return batch.size() * static_cast<std::size_t>(id) / replica.num_replicas();
+  };
+  const std::size_t first = bound(replica.replica_id());
+  return batch.subspan(first, bound(replica.replica_id() + 1) - first);
+}
+
+Tensor as_tensor(const Score& score, const Device& device) {
+  return Tensor::from<float>({score.loss, score.correct}, {2}, device);
+}
+
+class Trainer {
+ public:
+  explicit Trainer(int devices) : strategy_(cpu_devices(devices), std::make_unique<ReductionToOneDevice>()) {
+    const auto scope = strategy_.scope();  // variables made from here on are mirrored on all devices
+    std::mt19937 random(1);
+    for (const Tensor& tensor : digits::initial_weights("CPU:0", random))
+      weights_.emplace_back("weights", tensor);
+    for (const Tensor& tensor : digits::empty_layers("CPU:0")) velocities_.emplace_back("velocities", tensor);
+  }
+
+  // One step of gradient descent; the score is that of the weights before it.
+  Score train(std::span<const Example> batch, float learning_rate) {
+    return total(strategy_.run([&](ReplicaContext& replica) {
+      std::vector<Tensor> weights = own_copies(weights_);
+      std::vector<Tensor> gradients = digits::empty_layers(replica.device());
+      // Scaled by the whole batch, so that the sum over replicas is the mean over the batch, however it is
+      // shared.
+      const float scale = 1.0F / static_cast<float>(batch.size());
+      const Score score =
+          digits::add_gradients(Layers<const float>(std::span<const Tensor>(weights)),
+                                share_of(batch, replica), scale, Layers<float>(std::span(gradients)));
+
+      const std::vector<Value> sums = replica.merge_call(
+          [&](MirroredStrategy&, std::span<const PerReplica> values) { return sum_over_replicas(values); },
+          gradients);
+
+      std::vector<Tensor> velocities = own_copies(velocities_);
+      for (std::size_t i = 0; i < weights.size(); ++i) {
+        descend(weights[i], velocities[i], std::get<Tensor>(sums[i]), learning_rate);
+      }
+      return as_tensor(score, replica.device());
+    }));
+  }
+
+  Score evaluate(std::span<const Example> examples) {
+    return total(strategy_.run([&](ReplicaContext& replica) {
+      const std::vector<Tensor> weights = own_copies(weights_);
+      const Layers<const float> layers{std::span(weights)};
+      return as_tensor(digits::evaluate(layers, share_of(examples, replica)), replica.device());
+    }));
+  }
+
+  const Reductions& reductions() const { return reductions_; }
+
+ private:
+  // Every gradient, summed over the replicas and copied back to where its parts came from.
+  std::vector<Mirrored> sum_over_replicas(std::span<const PerReplica> gradients) {
+    std::vector<ValueDestination> pairs;
+    for (const PerReplica& gradient : gradients) pairs.push_back({gradient, gradient});
+    std::vector<Mirrored> sums = strategy_.extended().batch_reduce_to(ReduceOp::kSum, pairs);
+    reductions_.add(strategy_.cross_device_ops().last_call());
+    return sums;
+  }
+
+  // The calling replica's components; a Tensor is a handle, so writing to it writes the variable.
+  static std::vector<Tensor> own_copies(std::span<const Variable> variables) {
+    std::vector<Tensor> tensors;
+    for (const Variable& variable : variables) tensors.push_back(variable.value());
+    return tensors;
+  }
+
+  static void descend(Tensor& weights, Tensor& velocities, const Tensor& gradients, float learning_rate) {
+    const std::span<float> weight = weights.data<float>();
+    const std::span<float> velocity = velocities.data<float>();
+    const std::span<const float> gradient = gradients.data<float>();
+    for (std::size_t i = 0; i < weight.size(); ++i) {
+      velocity[i] = kMomentum * velocity[i] - learning_rate * (gradient[i] + kWeightDecay * weight[i]);
+      weight[i] += velocity[i];
+    }
+  }
+
+  Score total(const PerReplica& scores) {
+    const Mirrored sum = strategy_.reduce(ReduceOp::kSum, scores);
+    const std::span<const float> values = sum.tensor().data<float>();
+    return {.loss = values[0], .correct = values[1]};
+  }
+
+  MirroredStrategy strategy_;
+  std::vector<Variable> weights_;
+  std::vector<Variable> velocities_;
+  Reductions reductions_;
+};
+
+float mean_of(float sum, std::size_t count) { return sum / static_cast<float>(count); }
+
+// Trains and returns the accuracy on the held-out digits.
+double train(Trainer& trainer, digits::Dataset& data, int epochs) {
+  const digits::Progress progress(epochs);
+  std::mt19937 random(2);
+  double accuracy = 0;
+  for (int epoch = 1; epoch <= epochs; ++epoch) {
+    std::ranges::shuffle(data.training, random);
+    const float rate =  // falls from its full value to zero along a cosine
+        kLearningRate / 2 *
+        (1 + std::cos(std::numbers::pi_v<float> * static_cast<float>(epoch - 1) / epochs));
+    const std::span<const Example> examples = data.training;
+    float loss = 0;
+    for (std::size_t first = 0; first < examples.size(); first += kBatch) {
+      progress.step(epoch, mean_of(static_cast<float>(first), examples.size()));
+      loss += trainer.train(examples.subspan(first, std::min(kBatch, examples.size() - first)), rate).loss;
+    }
+    accuracy = mean_of(trainer.evaluate(data.held_out).correct, data.held_out.size());
+    progress.epoch(epoch, mean_of(loss, examples.size()), accuracy);
+  }
+  progress.end();
+  return accuracy;
+}
+
+int run(const digits::Options& options) {
+  digits::Dataset data = digits::read_dataset(options.data);
+  std::printf("training on %zu digits with %d devices; %zu held out (every fifth)\n", data.training.size(),
+              options.devices, data.held_out.size());
+  const auto start = std::chrono::steady_clock::now();
+  Trainer trainer(options.devices);
+  const double accuracy = train(trainer, data, options.epochs);
+  const Seconds time = std::chrono::steady_clock::now() - start;
+
+  const Reductions& reduced = trainer.reductions();
+  std::printf("held-out accuracy: %.1f %%\n", 100 * accuracy);
+  std::printf(
+      "gradients reduced: %zu calls of batch_reduce, %zu tensors, %.1f MiB per replica, algorithm %s, "
+      "%.3f s of %.2f s (%.1f %%)\n",
+      reduced.calls, reduced.tensors, static_cast<double>(reduced.bytes) / (1 << 20),
+      reduced.algorithm.c_str(), reduced.time.count(), time.count(), 100 * reduced.time / time);
+  if (accuracy >= kRequiredAccuracy) return 0;
+  std::fprintf(stderr, "train_digits: less than %.0f %% of the held-out digits were recognised\n",
+               100 * kRequiredAccuracy);
+  return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const digits::Options options = digits::parse_options({argv + 1, argv + argc});
+    if (!options.wants_help) return run(options);
+    std::printf("%s", digits::kUsage.data());
+    return 0;
+  } catch (const digits::UsageError& error) {
+    std::fprintf(stderr, "train_digits: %s; see train_digits --help\n", error.what());
+    return 2;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "train_digits: %s\n", error.what());
+    return 1;
+  }
+}

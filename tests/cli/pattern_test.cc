@@ -1,0 +1,80 @@
+// The bench's own idea of a right result.
+#include "cli/bench_pattern.h"
+
+#include <cstring>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace onesum::cli {
+namespace {
+
+template <class T>
+std::vector<T> filled(const Pattern& pattern, std::size_t replica, std::size_t count, std::size_t phase = 0) {
+  std::vector<T> values(count);
+  pattern.fill(std::as_writable_bytes(std::span(values)), replica, phase);
+  return values;
+}
+
+template <class T>
+std::optional<std::string> difference(const Pattern& pattern, const std::vector<T>& values, std::size_t phase = 0) {
+  return pattern.difference(std::as_bytes(std::span(values)), phase);
+}
+
+constexpr std::size_t kCount = 20000;  // more than a period
+
+TEST(Pattern, SumsInTheCanonicalOrder) {
+  const Pattern pattern(ReduceOp::kSum, DType::kFloat32, 6);
+  std::vector<std::vector<float>> r;
+  for (std::size_t replica = 0; replica < 6; ++replica) r.push_back(filled<float>(pattern, replica, kCount, 5));
+  std::vector<float> canonical(kCount);
+  std::vector<float> left_to_right(kCount);
+  for (std::size_t i = 0; i < kCount; ++i) {
+    canonical[i] = ((r[0][i] + r[1][i]) + (r[2][i] + r[3][i])) + (r[4][i] + r[5][i]);
+    left_to_right[i] = ((((r[0][i] + r[1][i]) + r[2][i]) + r[3][i]) + r[4][i]) + r[5][i];
+  }
+  EXPECT_EQ(difference(pattern, canonical, 5), std::nullopt);
+  EXPECT_NE(difference(pattern, left_to_right, 5), std::nullopt);
+  EXPECT_NE(difference(pattern, canonical, 6), std::nullopt);
+}
+
+TEST(Pattern, MeanOfIntegersIsAFloat) {
+  const Pattern pattern(ReduceOp::kMean, DType::kInt16, 3);
+  std::vector<float> mean(kCount);
+  for (std::size_t replica = 0; replica < 3; ++replica) {
+    const auto values = filled<std::int16_t>(pattern, replica, kCount);
+    for (std::size_t i = 0; i < kCount; ++i) mean[i] += static_cast<float>(values[i]);
+  }
+  for (float& value : mean) value /= 3;
+  EXPECT_EQ(difference(pattern, mean), std::nullopt);
+}
+
+TEST(Pattern, ReplicasAndElementsDiffer) {
+  const Pattern pattern(ReduceOp::kSum, DType::kInt32, 2);
+  const auto first = filled<std::int32_t>(pattern, 0, 100);
+  EXPECT_NE(first, filled<std::int32_t>(pattern, 1, 100));
+  EXPECT_NE(first[0], first[1]);
+}
+
+TEST(Pattern, NamesTheElementThatDiffers) {
+  const Pattern pattern(ReduceOp::kSum, DType::kUInt32, 1);
+  auto values = filled<std::uint32_t>(pattern, 0, kCount);
+  EXPECT_EQ(difference(pattern, values), std::nullopt);
+  values[15000] = 0xabcdef01;
+  EXPECT_THAT(difference(pattern, values).value_or(""),
+              ::testing::StartsWith("element 15000 is 0xabcdef01, expected 0x000000"));
+}
+
+TEST(Pattern, ASingleWrongBitShows) {
+  const Pattern pattern(ReduceOp::kSum, DType::kFloat64, 1);
+  auto values = filled<double>(pattern, 0, kCount);
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, &values[kCount - 1], sizeof bits);
+  bits ^= 1;
+  std::memcpy(&values[kCount - 1], &bits, sizeof bits);
+  EXPECT_NE(difference(pattern, values), std::nullopt);
+}
+
+}  // namespace
+}  // namespace onesum::cli

@@ -1,0 +1,67 @@
+// How the bench takes times.
+#include "cli/bench_sampler.h"
+
+#include <chrono>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+namespace onesum::cli {
+namespace {
+
+class Counter : public Subject {
+ public:
+  void begin_round() override { ++begun; }
+  void call(std::size_t times) override {
+    calls += times;
+    for (std::size_t i = 0; i < times; ++i) {
+      if (sleep.count() > 0) std::this_thread::sleep_for(sleep);
+    }
+  }
+  void end_round() override { ++ended; }
+
+  std::chrono::milliseconds sleep{0};
+  std::size_t calls = 0;
+  int begun = 0;
+  int ended = 0;
+};
+
+TEST(Sampler, LongCallsAreTimedOneByOneAndAtLeastFiveTimes) {
+  Counter subject;
+  subject.sleep = std::chrono::milliseconds(2);
+  Series series;
+  for (int round = 0; round < 3; ++round) measure_round(subject, {.seconds = 1e-6, .rounds = 3}, series);
+  EXPECT_EQ(series.group, 1U);
+  EXPECT_GE(series.samples(), kMinSamples);
+  EXPECT_GE(series.min(), 2e-3);
+  EXPECT_GE(series.median(), series.min());
+  EXPECT_EQ(subject.begun, 3);
+  EXPECT_EQ(subject.ended, 3);
+}
+
+TEST(Sampler, ShortCallsAreTimedInGroups) {
+  Counter subject;
+  Series series;
+  measure_round(subject, {.seconds = 0.01, .rounds = 1}, series);
+  EXPECT_GT(series.group, 100U);
+  EXPECT_GE(subject.calls, series.group * series.samples());
+  EXPECT_LT(series.min(), 1e-6);
+}
+
+TEST(Sampler, NeverTakesMoreThanFiveThousandSamples) {
+  Counter subject;
+  Series series;
+  for (int round = 0; round < 2; ++round) measure_round(subject, {.seconds = 10, .rounds = 2}, series);
+  EXPECT_EQ(series.samples(), kMaxSamples);
+}
+
+TEST(Sampler, RatiosAreTakenRoundByRound) {
+  const Series slow_machine_later{.rounds = {{2, 2, 2}, {2, 2, 2}, {20, 20, 20}}};
+  const Series reference{.rounds = {{1, 1, 1}, {1, 1, 1}, {10, 10, 10}}};
+  EXPECT_DOUBLE_EQ(ratio(slow_machine_later, reference), 2);
+  EXPECT_DOUBLE_EQ(reference.median(), 1);
+  EXPECT_EQ(reference.samples(), 9U);
+}
+
+}  // namespace
+}  // namespace onesum::cli

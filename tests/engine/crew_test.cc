@@ -1,0 +1,160 @@
+// The crew: every segment once, results visible, nobody waits for a helper that does nothing.
+#include "engine/host/crew.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace onesum::engine::host {
+namespace {
+
+// Counts in plain memory, one place per segment: only the crew's own synchronisation makes this correct.
+struct Counts {
+  explicit Counts(std::uint32_t segments) : runs(segments, 0) {}
+  static void add(void* context, std::uint32_t segment) noexcept { ++static_cast<Counts*>(context)->runs[segment]; }
+  bool all_are(int expected) const {
+    return std::all_of(runs.begin(), runs.end(), [&](int n) { return n == expected; });
+  }
+  std::vector<int> runs;
+};
+
+TEST(Crew, RunsEverySegmentOnce) {
+  for (const unsigned threads : {1U, 2U, 3U, 8U}) {
+    Crew crew(threads, 2);
+    for (std::uint32_t segments = 0; segments < 200; segments += 1 + segments / 7) {
+      Counts counts(segments);
+      crew.run(segments, &Counts::add, &counts);
+      ASSERT_TRUE(counts.all_are(1)) << segments << " segments, " << threads << " threads";
+    }
+  }
+}
+
+TEST(Crew, TinyJobsInARowNeverMixUp) {
+  Crew crew(4, 4);
+  Counts even(5);
+  Counts odd(7);
+  for (int round = 1; round <= 20000; ++round) {
+    crew.run(5, &Counts::add, &even);
+    crew.run(7, &Counts::add, &odd);
+    if (round % 1000 == 0) {
+      ASSERT_TRUE(even.all_are(round));
+      ASSERT_TRUE(odd.all_are(round));
+    }
+  }
+}
+
+TEST(Crew, SeveralCallersAtOnce) {
+  Crew crew(3, 4);
+  std::vector<std::thread> callers;
+  std::atomic<int> wrong{0};
+  for (std::uint32_t caller = 0; caller < 4; ++caller) {
+    callers.emplace_back([&crew, &wrong, caller] {
+      Counts counts(3 + 10 * caller);
+      for (int round = 1; round <= 500; ++round) crew.run(3 + 10 * caller, &Counts::add, &counts);
+      if (!counts.all_are(500)) ++wrong;
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(wrong.load(), 0);
+}
+
+TEST(Crew, ASegmentMayRunSegments) {
+  Crew crew(2, 2);
+  struct Outer {
+    Crew* crew;
+    std::vector<Counts> inner;
+  } outer{&crew, std::vector<Counts>(20, Counts(9))};
+  crew.run(
+      20,
+      [](void* context, std::uint32_t segment) noexcept {
+        auto* o = static_cast<Outer*>(context);
+        o->crew->run(9, &Counts::add, &o->inner[segment]);
+      },
+      &outer);
+  for (const Counts& counts : outer.inner) EXPECT_TRUE(counts.all_are(1));
+}
+
+TEST(Crew, HelpersTakePart) {
+  Crew crew(2, 2);
+  struct Seen {
+    std::thread::id caller = std::this_thread::get_id();
+    std::atomic<int> by_others{0};
+  } seen;
+  // Segments long enough for a helper to wake up during the job, even on a busy machine.
+  for (int round = 0; round < 50 && seen.by_others.load() == 0; ++round) {
+    crew.run(
+        20,
+        [](void* context, std::uint32_t) noexcept {
+          auto* s = static_cast<Seen*>(context);
+          if (std::this_thread::get_id() != s->caller) ++s->by_others;
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        },
+        &seen);
+  }
+  EXPECT_GT(seen.by_others.load(), 0);
+}
+
+// Long idle times between jobs send the helpers to sleep; none of the jobs may depend on their waking up.
+TEST(Crew, SleepingHelpersAreWokenOrNotNeeded) {
+  Crew crew(3, 8);
+  Counts counts(16);
+  for (int round = 1; round <= 100; ++round) {
+    crew.run(16, &Counts::add, &counts);
+    if (round % 2 == 0) std::this_thread::sleep_for(std::chrono::microseconds(100 * (round % 5)));
+  }
+  EXPECT_TRUE(counts.all_are(100));
+}
+
+#if !defined(__SANITIZE_THREAD__)  // which does not follow a fork of a program with threads
+TEST(Crew, AForkedChildWorksAlone) {
+  auto crew = std::make_unique<Crew>(4, 4);
+  Counts before(100);
+  crew->run(100, &Counts::add, &before);  // the helpers exist now
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    alarm(10);  // ends a child that hangs
+    Counts counts(100);
+    for (int round = 0; round < 50; ++round) crew->run(100, &Counts::add, &counts);
+    crew.reset();
+    _exit(counts.all_are(50) ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "status " << status;
+  Counts after(100);
+  crew->run(100, &Counts::add, &after);
+  EXPECT_TRUE(after.all_are(1));
+}
+#endif
+
+TEST(Crew, HelpersLeaveSignalsToTheProgram) {
+  static std::atomic<bool> on_helper{false};
+  static thread_local bool is_main = false;
+  is_main = true;
+  struct sigaction action {};
+  action.sa_handler = [](int) {
+    if (!is_main) on_helper = true;
+  };
+  struct sigaction saved {};
+  sigaction(SIGUSR1, &action, &saved);
+  {
+    Crew crew(2, 2);
+    Counts counts(16);
+    crew.run(16, &Counts::add, &counts);
+    for (int i = 0; i < 20; ++i) kill(getpid(), SIGUSR1);
+  }
+  sigaction(SIGUSR1, &saved, nullptr);
+  EXPECT_FALSE(on_helper.load());
+}
+
+}  // namespace
+}  // namespace onesum::engine::host

@@ -1,0 +1,85 @@
+#include "plan/mutation_checks.h"
+
+#include <gtest/gtest.h>
+
+#include <iostream>
+#include <optional>
+#include <random>
+
+#include <onesum/error.h>
+
+#include "plan/compose.h"
+#include "plan/mutants.h"
+#include "plan/numbers.h"
+#include "plan/sample_plans.h"
+#include "plan/text.h"
+#include "plan/verify.h"
+
+namespace onesum::plan {
+
+namespace {
+
+std::vector<Plan> bases() {
+  const sample::Types sum = sample::types_of(ReduceOp::kSum, DType::kFloat32);
+  const sample::Types half = sample::types_of(ReduceOp::kMean, DType::kFloat16);
+  std::vector<Plan> plans = {
+      sample::one_device(4, sum, true),
+      sample::one_device_over_temp(3, half),
+      sample::two_lanes(half),
+      sample::two_lanes(sum),
+      sample::ring(3, sum),
+      sample::ring(4, half),
+      sample::halving_doubling(4, sum, true),
+      sample::halving_doubling(4, half),
+      sample::direct(3, half, true),
+      sample::direct(3, sample::types_of(ReduceOp::kMean, DType::kInt64)),
+      sample::chain_broadcast(3, Element::kInt16),
+      sample::ring_gather(3, Element::kFloat32),
+  };
+  const std::vector<Plan> parts = {sample::ring(2, sum), sample::direct(2, half), sample::halving_doubling(2, sum)};
+  plans.push_back(side_by_side(parts, LaneUse::kSeparate));
+  return plans;
+}
+
+std::optional<Proof> try_verify(const Plan& plan) {
+  try {
+    return verify(plan);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+std::string readable(const Plan& plan) {
+  try {
+    return to_text(plan);
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+}  // namespace
+
+void check_mutants(std::uint64_t seed, int per_plan, int runs) {
+  std::mt19937_64 random(seed);
+  int mutants = 0, accepted = 0;
+  for (const Plan& base : bases()) {
+    for (int i = 0; i < per_plan; ++i) {
+      Mutant mutant = mutate(base, random);
+      while (mutant.plan == base) mutant = mutate(base, random);
+      ++mutants;
+      const std::optional<Proof> proof = try_verify(mutant.plan);
+      if (!proof) continue;
+      ++accepted;
+      const numbers::Problem problem = numbers::make(mutant.plan, *proof, random());
+      ASSERT_EQ(numbers::check(mutant.plan, problem, random(), runs), "")
+          << "seed " << seed << ": verify accepts a mutant that " << mutant.what << ":\n"
+          << readable(mutant.plan);
+    }
+  }
+  std::cout << "seed " << seed << ": " << mutants << " mutants, " << accepted
+            << " accepted, all of them right\n";
+  EXPECT_GT(accepted, mutants / 100);
+  EXPECT_LT(accepted, mutants / 2);
+}
+
+}  // namespace onesum::plan

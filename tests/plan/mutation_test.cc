@@ -1,0 +1,11 @@
+#include <gtest/gtest.h>
+
+#include "plan/mutation_checks.h"
+
+namespace onesum::plan {
+namespace {
+
+TEST(Mutation, WhateverIsAcceptedIsRight) { check_mutants(20240607, 500, 4); }
+
+}  // namespace
+}  // namespace onesum::plan
