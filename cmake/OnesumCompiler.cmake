@@ -39,3 +39,7 @@ if(ONESUM_SANITIZE)
     -fsanitize=${ONESUM_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(onesum_build INTERFACE -fsanitize=${ONESUM_SANITIZE})
 endif()
+# For sources that Highway compiles once for each instruction set, where every small function is inlined
+# into every other: these checks of locals and pointers would take minutes to compile.
+set(ONESUM_SANITIZE_LESS
+  -fno-sanitize-address-use-after-scope -fno-sanitize=null,alignment,object-size,pointer-overflow,vptr)

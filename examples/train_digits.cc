@@ -3,6 +3,7 @@
 // The weights are variables mirrored on all devices. In every step each replica computes the gradients of its
 // share of the batch, one batch_reduce sums them over all replicas, and each replica applies the same sums to
 // its own copy of the weights, so that the copies stay equal to the last bit.
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -152,21 +153,28 @@ class Trainer {
 
 float mean_of(float sum, std::size_t count) { return sum / static_cast<float>(count); }
 
+// Falls from its full value to nearly nothing, along a cosine.
+float learning_rate_of(int epoch, int epochs) {
+  return kLearningRate / 2 *
+         (1 +
+          std::cos(std::numbers::pi_v<float> * static_cast<float>(epoch - 1) / static_cast<float>(epochs)));
+}
+
 // Trains and returns the accuracy on the held-out digits.
-double train(Trainer& trainer, digits::Dataset& data, int epochs) {
+double train(Trainer& trainer, const digits::Dataset& data, int epochs) {
   const digits::Progress progress(epochs);
   std::mt19937 random(2);
+  std::vector<Example> examples(data.training.size());
   double accuracy = 0;
   for (int epoch = 1; epoch <= epochs; ++epoch) {
-    std::ranges::shuffle(data.training, random);
-    const float rate =  // falls from its full value to zero along a cosine
-        kLearningRate / 2 *
-        (1 + std::cos(std::numbers::pi_v<float> * static_cast<float>(epoch - 1) / epochs));
-    const std::span<const Example> examples = data.training;
+    std::ranges::transform(data.training, examples.begin(),
+                           [&](const Example& example) { return digits::jittered(example, random); });
+    std::ranges::shuffle(examples, random);
     float loss = 0;
     for (std::size_t first = 0; first < examples.size(); first += kBatch) {
       progress.step(epoch, mean_of(static_cast<float>(first), examples.size()));
-      loss += trainer.train(examples.subspan(first, std::min(kBatch, examples.size() - first)), rate).loss;
+      const auto batch = std::span(examples).subspan(first, std::min(kBatch, examples.size() - first));
+      loss += trainer.train(batch, learning_rate_of(epoch, epochs)).loss;
     }
     accuracy = mean_of(trainer.evaluate(data.held_out).correct, data.held_out.size());
     progress.epoch(epoch, mean_of(loss, examples.size()), accuracy);
@@ -176,7 +184,7 @@ double train(Trainer& trainer, digits::Dataset& data, int epochs) {
 }
 
 int run(const digits::Options& options) {
-  digits::Dataset data = digits::read_dataset(options.data);
+  const digits::Dataset data = digits::read_dataset(options.data);
   std::printf("training on %zu digits with %d devices; %zu held out (every fifth)\n", data.training.size(),
               options.devices, data.held_out.size());
   const auto start = std::chrono::steady_clock::now();

@@ -18,7 +18,7 @@
 
 namespace digits {
 
-inline constexpr std::size_t kHidden = 64;
+inline constexpr std::size_t kHidden = 128;
 
 // What a classifier achieved on some examples.
 struct Score {

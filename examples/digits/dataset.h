@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstddef>
 #include <memory>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -64,6 +65,24 @@ inline Dataset read_dataset(const std::string& path) {
   }
   if (!gzeof(file.get()) || dataset.held_out.empty()) throw std::runtime_error("cannot read all of " + path);
   return dataset;
+}
+
+// The digit moved by one pixel to a side, or left where it is: training on these makes the most of few
+// examples.
+inline Example jittered(const Example& example, std::mt19937& random) {
+  constexpr std::size_t kSide = 8;
+  constexpr std::array<std::array<int, 2>, 5> kMoves = {{{0, 0}, {1, 0}, {-1, 0}, {0, 1}, {0, -1}}};
+  const auto [right, down] = kMoves[random() % kMoves.size()];
+  Example moved{.pixels = {}, .label = example.label};
+  for (std::size_t y = 0; y < kSide; ++y) {
+    for (std::size_t x = 0; x < kSide; ++x) {
+      const std::size_t from_x = x - right;  // beyond a border it wraps to a large number
+      const std::size_t from_y = y - down;
+      if (from_x < kSide && from_y < kSide)
+        moved.pixels[y * kSide + x] = example.pixels[from_y * kSide + from_x];
+    }
+  }
+  return moved;
 }
 
 }  // namespace digits

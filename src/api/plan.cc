@@ -1,5 +1,6 @@
 #include <onesum/plan.h>
 
+#include "plan/draw.h"
 #include "plan/plan.h"
 #include "plan/text.h"
 #include "plan/verify.h"
@@ -14,5 +15,6 @@ std::string Plan::to_text() const { return plan::to_text(*plan_); }
 std::string_view Plan::algorithm() const { return plan_->algorithm; }
 std::string_view Plan::order() const { return plan_->order; }
 void Plan::verify() const { plan::verify(*plan_); }
+std::string Plan::to_svg() const { return plan::to_svg(*plan_); }
 
 }  // namespace onesum

@@ -24,9 +24,7 @@ namespace {
 // --- elements ----------------------------------------------------------------------------------------
 
 template <class T>
-struct Type {
-  using type = T;
-};
+struct Type {};
 
 // Calls f(Type<Input>, Type<Accumulator>) for the pairs of types that densified_dtype can give.
 template <class F>

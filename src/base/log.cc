@@ -1,5 +1,6 @@
 #include "base/log.h"
 
+#include <cstdio>
 #include <memory>
 #include <string>
 
@@ -77,7 +78,8 @@ void log(LogLevel level, std::string_view message) noexcept {
   if (!is_logged(level)) return;
   try {
     logger().log(spdlog_level(level), spdlog::string_view_t(message.data(), message.size()));
-  } catch (...) {  // a message that cannot be written must not end a call
+  } catch (...) {  // must not end the call that had something to say
+    std::fputs("onesum error: a message could not be written\n", stderr);
   }
 }
 

@@ -2,16 +2,11 @@
 
 #include <sched.h>
 
-#include <algorithm>
-#include <limits>
-
-#include "base/clock.h"
-
 namespace onesum::cli {
 namespace {
 
-// Spins for a while, then lets others have the core: with fewer cores than threads a spinning one would hold up the
-// one it waits for.
+// Spins for a while, then lets others have the core: with fewer cores than threads a spinning one would hold
+// up the one it waits for.
 template <class Condition>
 void spin_until(Condition is_met) {
   constexpr int kSpins = 2000;
@@ -24,24 +19,6 @@ void spin_until(Condition is_met) {
       sched_yield();
     }
   }
-}
-
-// The shortest of a few calls, in seconds.
-double trial(Bound& bound) {
-  constexpr double kEnough = 2e-3;
-  bound.begin_round();
-  bound.call(1);
-  double shortest = std::numeric_limits<double>::infinity();
-  double total = 0;
-  for (int calls = 0; calls < 2 || total < kEnough; ++calls) {
-    const auto start = now();
-    bound.call(1);
-    const double time = std::chrono::duration<double>(now() - start).count();
-    shortest = std::min(shortest, time);
-    total += time;
-  }
-  bound.end_round();
-  return shortest;
 }
 
 }  // namespace
@@ -90,7 +67,8 @@ Bound::Bound(const Workspace& workspace, BoundKind kind, std::size_t threads, St
       kernel_(sum_kernel(workspace.workload().devices, kind == BoundKind::kInPlace,
                          workspace.workload().dtype == DType::kFloat32, stores)) {
   whole_.destinations = workspace.result_arenas().data();
-  whole_.sources = kind == BoundKind::kInPlace ? workspace.result_arenas().data() : workspace.value_arenas().data();
+  whole_.sources =
+      kind == BoundKind::kInPlace ? workspace.result_arenas().data() : workspace.value_arenas().data();
   whole_.count = workspace.workload().devices;
   whole_.end = workspace.arena_bytes();
 }
@@ -99,23 +77,25 @@ void Bound::call(std::size_t times) {
   for (std::size_t i = 0; i < times; ++i) team_.run(kernel_, whole_);
 }
 
-std::unique_ptr<Bound> fastest_bound(const Workspace& workspace, BoundKind kind, std::size_t threads) {
-  if (kind == BoundKind::kInPlace && workspace.workload().devices == 1) return nullptr;
-  std::unique_ptr<Bound> best;
-  double best_time = 0;
+FastestBound::FastestBound(const Workspace& workspace, BoundKind kind, std::size_t threads) {
+  const bool in_place = kind == BoundKind::kInPlace;
+  if (in_place && workspace.workload().devices == 1) return;
   for (const Stores stores : {Stores::kPlain, Stores::kStreaming}) {
-    if (kind == BoundKind::kInPlace && stores == Stores::kStreaming) continue;  // lines just read are in the caches
-    for (const std::size_t count : {std::size_t{1}, threads}) {
-      auto candidate = std::make_unique<Bound>(workspace, kind, count, stores);
-      const double time = trial(*candidate);
-      if (!best || time < best_time) {
-        best = std::move(candidate);
-        best_time = time;
-      }
-      if (threads == 1) break;
-    }
+    if (in_place && stores == Stores::kStreaming) continue;  // lines just read are in the caches
+    ways_.push_back({std::make_unique<Bound>(workspace, kind, 1, stores), {}});
+    if (threads > 1) ways_.push_back({std::make_unique<Bound>(workspace, kind, threads, stores), {}});
   }
-  return best;
+}
+
+void FastestBound::measure_round(const Budget& budget) {
+  const Budget share{budget.seconds / static_cast<double>(ways_.size()), budget.rounds};
+  Series fastest;
+  for (Way& way : ways_) {
+    cli::measure_round(*way.bound, share, way.times);
+    const Series latest{{way.times.rounds.back()}, way.times.group};
+    if (fastest.rounds.empty() || latest.median() < fastest.median()) fastest = latest;
+  }
+  times_.rounds.push_back(fastest.rounds.front());
 }
 
 }  // namespace onesum::cli

@@ -1,12 +1,10 @@
-// The bound of a case: the same bytes summed by hand-written loops (cli/bench_kernels.h) on as many threads as the
-// library uses, or on one where that is faster.
+// The bound of a case: the same bytes summed by hand-written loops (cli/bench_kernels.h) on as many threads
+// as the library uses, or on one where that is faster.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <memory>
-#include <optional>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -16,8 +14,8 @@
 
 namespace onesum::cli {
 
-// Threads that share out a sum in equal parts. Between begin() and end() the helpers spin, so that handing out work
-// costs a cache line's journey; otherwise there are none. One thread at a time may use a Team.
+// Threads that share out a sum in equal parts. Between begin() and end() the helpers spin, so that handing
+// out work costs a cache line's journey; otherwise there are none. One thread at a time may use a Team.
 class Team {
  public:
   explicit Team(std::size_t threads) : threads_(threads) {}  // the caller is one of them
@@ -38,7 +36,8 @@ class Team {
   std::vector<std::thread> helpers_;
   SumKernel kernel_ = nullptr;  // null: the helpers end
   SumArgs whole_;
-  // Release by the caller, acquire by the helpers: they see kernel_ and whole_, and what the caller wrote before.
+  // Release by the caller, acquire by the helpers: they see kernel_ and whole_, and what the caller wrote
+  // before.
   alignas(64) std::atomic<std::size_t> round_{0};
   // Release by the helpers, acquire by the caller: it sees their parts of the result.
   alignas(64) std::atomic<std::size_t> done_{0};
@@ -64,8 +63,24 @@ class Bound : public Subject {
   SumArgs whole_;
 };
 
-// The fastest way here and now, found by a short trial; null where there is nothing to do by hand (one device in
-// place). `threads`: as many as the library uses.
-std::unique_ptr<Bound> fastest_bound(const Workspace& workspace, BoundKind kind, std::size_t threads);
+// All ways, measured side by side: in each round the fastest counts. None where there is nothing to do by
+// hand (one device in place).
+class FastestBound {
+ public:
+  // `threads`: as many as the library uses. The workspace must outlive it.
+  FastestBound(const Workspace& workspace, BoundKind kind, std::size_t threads);
+
+  bool is_empty() const { return ways_.empty(); }
+  void measure_round(const Budget& budget);  // the ways share the budget
+  const Series& times() const { return times_; }
+
+ private:
+  struct Way {
+    std::unique_ptr<Bound> bound;
+    Series times;
+  };
+  std::vector<Way> ways_;
+  Series times_;
+};
 
 }  // namespace onesum::cli

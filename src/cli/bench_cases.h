@@ -21,8 +21,8 @@ class Case : public Subject {
   virtual std::optional<std::string> difference(const Pattern& pattern) = 0;
 };
 
-enum class Place { kIn, kOut };               // in place, or into other memory of the caller
-enum class Call { kPrepared, kPlain };        // prepared once, or batch_reduce_into each time
+enum class Place { kIn, kOut };         // in place, or into other memory of the caller
+enum class Call { kPrepared, kPlain };  // prepared once, or batch_reduce_into each time
 
 // The workspace and the operations must outlive what is returned.
 std::unique_ptr<Case> into_case(CrossDeviceOps& ops, Workspace& workspace, Place place, Call call);

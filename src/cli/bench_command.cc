@@ -17,16 +17,17 @@
 namespace onesum::cli {
 namespace {
 
-struct MeasuredBound {
+struct NamedBound {
   std::string name;
-  std::unique_ptr<Bound> bound;  // null: there is nothing to compare with
-  Series times;
+  std::optional<FastestBound> bound;  // absent: there is nothing to compare with
+
+  const Series* times() const { return bound ? &bound->times() : nullptr; }
 };
 
 struct MeasuredCase {
   std::string name;
   std::unique_ptr<Case> call;
-  const MeasuredBound* bound = nullptr;
+  const NamedBound* bound = nullptr;
   Series times;
 };
 
@@ -34,9 +35,11 @@ struct MeasuredCase {
 struct Experiment {
   Experiment(const BenchOptions& options, Workload workload)
       : pattern(workload.op, workload.dtype, workload.devices), workspace(std::move(workload)) {
-    const auto add_bound = [&](MeasuredBound& to, const char* name, BoundKind kind) {
+    const auto add_bound = [&](NamedBound& to, const char* name, BoundKind kind) {
       to.name = name;
-      if (!options.json || options.bound) to.bound = fastest_bound(workspace, kind, library_threads());
+      if (options.json && !options.bound) return;
+      to.bound.emplace(workspace, kind, library_threads());
+      if (to.bound->is_empty()) to.bound.reset();
     };
     const bool is_batch = options.shapes_file.has_value();
     if (workspace.workload().can_be_in_place()) add_bound(bounds[0], "ideal_in", BoundKind::kInPlace);
@@ -61,14 +64,14 @@ struct Experiment {
     add(name + "_fresh", fresh_case(ops, workspace), bounds[1]);
   }
 
-  void add(std::string name, std::unique_ptr<Case> call, const MeasuredBound& bound) {
+  void add(std::string name, std::unique_ptr<Case> call, const NamedBound& bound) {
     cases.push_back({std::move(name), std::move(call), &bound, {}});
   }
 
   Pattern pattern;
   Workspace workspace;
   ReductionToOneDevice ops;
-  MeasuredBound bounds[2];
+  NamedBound bounds[2];
   std::vector<MeasuredCase> cases;
 };
 
@@ -85,8 +88,8 @@ void check(Experiment& experiment) {
 
 void measure(Experiment& experiment, const Budget& budget) {
   for (std::size_t round = 0; round < budget.rounds; ++round) {
-    for (MeasuredBound& one : experiment.bounds) {
-      if (one.bound) measure_round(*one.bound, budget, one.times);
+    for (NamedBound& one : experiment.bounds) {
+      if (one.bound) one.bound->measure_round(budget);
     }
     for (MeasuredCase& one : experiment.cases) measure_round(*one.call, budget, one.times);
   }
@@ -95,10 +98,10 @@ void measure(Experiment& experiment, const Budget& budget) {
 void report_on(const Experiment& experiment, BenchReport& report) {
   const Workload& workload = experiment.workspace.workload();
   for (const MeasuredCase& one : experiment.cases) {
-    report.add(workload, {one.name, &one.times, one.bound->bound ? &one.bound->times : nullptr});
+    report.add(workload, {one.name, &one.times, one.bound->times()});
   }
-  for (const MeasuredBound& one : experiment.bounds) {
-    if (one.bound) report.add_bound(workload, one.name, one.times);
+  for (const NamedBound& one : experiment.bounds) {
+    if (one.bound) report.add_bound(workload, one.name, *one.times());
   }
 }
 

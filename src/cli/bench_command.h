@@ -15,9 +15,9 @@ namespace onesum::cli {
 
 struct BenchOptions {
   std::size_t devices = 2;
-  std::vector<std::size_t> sizes;         // bytes of one replica; empty: `shapes_file`
+  std::vector<std::size_t> sizes;  // bytes of one replica; empty: `shapes_file`
   std::optional<std::string> shapes_file;
-  std::string case_name = "inproc";       // results are named after it
+  std::string case_name = "inproc";  // results are named after it
   DType dtype = DType::kFloat32;
   ReduceOp op = ReduceOp::kSum;
   Budget budget;

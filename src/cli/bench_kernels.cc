@@ -1,8 +1,6 @@
 #include "cli/bench_kernels.h"
 
-#include <algorithm>
 #include <cstdint>
-#include <cstring>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -11,13 +9,20 @@
 namespace onesum::cli {
 namespace {
 
-constexpr std::size_t kBlock = 4096;  // bytes: a block of the sum stays in the first-level cache
-
 #define ONESUM_INLINE inline __attribute__((always_inline))
 
-// Bits of any type are read and written as these.
-using Float = float __attribute__((may_alias));
-using Integer = std::uint32_t __attribute__((may_alias));
+// What bits are read and written as, one by one, or by the line or a quarter of it. A quarter is the widest
+// that can be streamed on every x86-64 processor, and as fast as wider ones where memory decides.
+struct Floats {
+  using Element = float __attribute__((may_alias));
+  using Line = float __attribute__((vector_size(64), may_alias));
+  using Quarter = float __attribute__((vector_size(16), may_alias));
+};
+struct Integers {
+  using Element = std::uint32_t __attribute__((may_alias));
+  using Line = std::uint32_t __attribute__((vector_size(64), may_alias));
+  using Quarter = std::uint32_t __attribute__((vector_size(16), may_alias));
+};
 
 template <class T>
 ONESUM_INLINE T* elements(std::byte* memory, std::size_t begin) {
@@ -30,68 +35,69 @@ ONESUM_INLINE const T* elements(const std::byte* memory, std::size_t begin) {
 
 template <class T>
 ONESUM_INLINE void in_place_of_2(const SumArgs& args) {
-  T* __restrict a = elements<T>(args.destinations[0], args.begin);
-  T* __restrict b = elements<T>(args.destinations[1], args.begin);
-  const std::size_t n = (args.end - args.begin) / sizeof(T);
+  using Element = typename T::Element;
+  Element* __restrict a = elements<Element>(args.destinations[0], args.begin);
+  Element* __restrict b = elements<Element>(args.destinations[1], args.begin);
+  const std::size_t n = (args.end - args.begin) / sizeof(Element);
   for (std::size_t i = 0; i < n; ++i) a[i] = b[i] = a[i] + b[i];
 }
 
 template <class T>
 ONESUM_INLINE void in_place_of_4(const SumArgs& args) {
-  T* __restrict a = elements<T>(args.destinations[0], args.begin);
-  T* __restrict b = elements<T>(args.destinations[1], args.begin);
-  T* __restrict c = elements<T>(args.destinations[2], args.begin);
-  T* __restrict d = elements<T>(args.destinations[3], args.begin);
-  const std::size_t n = (args.end - args.begin) / sizeof(T);
+  using Element = typename T::Element;
+  Element* __restrict a = elements<Element>(args.destinations[0], args.begin);
+  Element* __restrict b = elements<Element>(args.destinations[1], args.begin);
+  Element* __restrict c = elements<Element>(args.destinations[2], args.begin);
+  Element* __restrict d = elements<Element>(args.destinations[3], args.begin);
+  const std::size_t n = (args.end - args.begin) / sizeof(Element);
   for (std::size_t i = 0; i < n; ++i) a[i] = b[i] = c[i] = d[i] = (a[i] + b[i]) + (c[i] + d[i]);
 }
 
-template <class T>
-ONESUM_INLINE void add_into(T* __restrict sum, const T* __restrict a, std::size_t n) {
-  for (std::size_t i = 0; i < n; ++i) sum[i] += a[i];
+// Line by line: the sum in registers, then out to every destination. kCount 0: any number.
+template <class T, std::size_t kCount>
+ONESUM_INLINE void by_lines(const SumArgs& args) {
+  using Line = typename T::Line;
+  const std::size_t count = kCount != 0 ? kCount : args.count;
+  for (std::size_t at = args.begin; at < args.end; at += sizeof(Line)) {
+    Line sum = *elements<Line>(args.sources[0], at);
+    for (std::size_t s = 1; s < count; ++s) sum += *elements<Line>(args.sources[s], at);
+    for (std::size_t d = 0; d < count; ++d) *elements<Line>(args.destinations[d], at) = sum;
+  }
 }
 
-template <class T>
-ONESUM_INLINE void add_two(T* __restrict sum, const T* __restrict a, const T* __restrict b, std::size_t n) {
-  for (std::size_t i = 0; i < n; ++i) sum[i] = a[i] + b[i];
-}
-
-ONESUM_INLINE void stream(std::byte* to, const std::byte* from, std::size_t bytes) {
+// The same past the caches.
+template <class T, std::size_t kCount>
+ONESUM_INLINE void by_streamed_lines(const SumArgs& args) {
 #if defined(__x86_64__)
-  auto* lines = static_cast<__m128i*>(static_cast<void*>(to));
-  const auto* source = static_cast<const __m128i*>(static_cast<const void*>(from));
-  for (std::size_t i = 0; i < bytes / sizeof(__m128i); ++i) _mm_stream_si128(lines + i, _mm_load_si128(source + i));
-#else
-  std::memcpy(to, from, bytes);
-#endif
-}
-
-// Block by block: the sum in the cache, source by source, then out to every destination.
-template <class T, Stores kStores>
-ONESUM_INLINE void in_blocks(const SumArgs& args) {
-  alignas(64) std::byte block[kBlock];
-  for (std::size_t at = args.begin; at < args.end; at += kBlock) {
-    const std::size_t bytes = std::min(kBlock, args.end - at);
-    const std::size_t n = bytes / sizeof(T);
-    T* sum = elements<T>(block, 0);
-    if (args.count == 1) {
-      std::memcpy(block, args.sources[0] + at, bytes);
-    } else {
-      add_two<T>(sum, elements<T>(args.sources[0], at), elements<T>(args.sources[1], at), n);
+  using Quarter = typename T::Quarter;
+  constexpr std::size_t kQuarters = 4;
+  const std::size_t count = kCount != 0 ? kCount : args.count;
+  for (std::size_t at = args.begin; at < args.end; at += kQuarters * sizeof(Quarter)) {
+    Quarter sum[kQuarters];
+    for (std::size_t q = 0; q < kQuarters; ++q) sum[q] = elements<Quarter>(args.sources[0], at)[q];
+    for (std::size_t s = 1; s < count; ++s) {
+      for (std::size_t q = 0; q < kQuarters; ++q) sum[q] += elements<Quarter>(args.sources[s], at)[q];
     }
-    for (std::size_t s = 2; s < args.count; ++s) add_into<T>(sum, elements<T>(args.sources[s], at), n);
-    for (std::size_t d = 0; d < args.count; ++d) {
-      if constexpr (kStores == Stores::kStreaming) {
-        stream(args.destinations[d] + at, block, bytes);
-      } else {
-        std::memcpy(args.destinations[d] + at, block, bytes);
-      }
+    for (std::size_t d = 0; d < count; ++d) {
+      auto* to = elements<__m128i>(args.destinations[d], at);
+      for (std::size_t q = 0; q < kQuarters; ++q) _mm_stream_si128(to + q, reinterpret_cast<__m128i>(sum[q]));
     }
   }
-#if defined(__x86_64__)
-  if constexpr (kStores == Stores::kStreaming) _mm_sfence();
+  _mm_sfence();
+#else
+  by_lines<T, kCount>(args);
 #endif
 }
+
+#define ONESUM_FOR_COUNT(function, args) \
+  switch ((args).count) {                \
+    case 2:                              \
+      return function<T, 2>(args);       \
+    case 4:                              \
+      return function<T, 4>(args);       \
+    default:                             \
+      return function<T, 0>(args);       \
+  }
 
 struct Kernels {
   SumKernel in_place_of_2;
@@ -101,14 +107,16 @@ struct Kernels {
 };
 
 // The same loops compiled for an instruction set.
-#define ONESUM_KERNELS(name, attribute)                                                            \
-  template <class T>                                                                               \
-  struct name {                                                                                    \
-    attribute static void of_2(const SumArgs& args) { in_place_of_2<T>(args); }                    \
-    attribute static void of_4(const SumArgs& args) { in_place_of_4<T>(args); }                    \
-    attribute static void plain(const SumArgs& args) { in_blocks<T, Stores::kPlain>(args); }       \
-    attribute static void streaming(const SumArgs& args) { in_blocks<T, Stores::kStreaming>(args); } \
-    static constexpr Kernels kAll{of_2, of_4, plain, streaming};                                   \
+#define ONESUM_KERNELS(name, attribute)                                                          \
+  template <class T>                                                                             \
+  struct name {                                                                                  \
+    attribute static void of_2(const SumArgs& args) { in_place_of_2<T>(args); }                  \
+    attribute static void of_4(const SumArgs& args) { in_place_of_4<T>(args); }                  \
+    attribute static void plain(const SumArgs& args){ONESUM_FOR_COUNT(by_lines, args)} attribute \
+        static void streaming(const SumArgs& args) {                                             \
+      ONESUM_FOR_COUNT(by_streamed_lines, args)                                                  \
+    }                                                                                            \
+    static constexpr Kernels kAll{of_2, of_4, plain, streaming};                                 \
   }
 
 ONESUM_KERNELS(Portable, );
@@ -129,7 +137,7 @@ Kernels best_kernels() {
 }  // namespace
 
 SumKernel sum_kernel(std::size_t count, bool in_place, bool as_float, Stores stores) {
-  const Kernels kernels = as_float ? best_kernels<Float>() : best_kernels<Integer>();
+  const Kernels kernels = as_float ? best_kernels<Floats>() : best_kernels<Integers>();
   if (in_place && count == 2) return kernels.in_place_of_2;
   if (in_place && count == 4) return kernels.in_place_of_4;
   return stores == Stores::kStreaming ? kernels.streaming : kernels.plain;

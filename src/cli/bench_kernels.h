@@ -1,5 +1,6 @@
-// The sums that the bench compares the library with, written by hand: every input read once, every output written
-// once, nothing else done. They know nothing of tensors, plans or types beyond the width of an element.
+// The sums that the bench compares the library with, written by hand: every input read once, every output
+// written once, nothing else done. They know nothing of tensors, plans or types beyond the width of an
+// element.
 #pragma once
 
 #include <cstddef>
@@ -21,9 +22,9 @@ enum class Stores {
   kStreaming,  // bypass the caches
 };
 
-// Every destination = the sum of all sources, compiled for the best instruction set of this processor. Elements are
-// float32 if `as_float`, else 32-bit integers: the same traffic for data of any type, whose bits they are, without
-// the slow paths that floats have for some bits.
+// Every destination = the sum of all sources, compiled for the best instruction set of this processor.
+// Elements are float32 if `as_float`, else 32-bit integers: the same traffic for data of any type, whose bits
+// they are, without the slow paths that floats have for some bits.
 SumKernel sum_kernel(std::size_t count, bool in_place, bool as_float, Stores stores);
 
 }  // namespace onesum::cli

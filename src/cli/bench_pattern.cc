@@ -28,7 +28,8 @@ std::uint64_t mixed(std::uint64_t x) {  // splitmix64
 template <class T>
 inline constexpr bool kIsSmallFloat = std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
 template <class T>
-inline constexpr bool kIsComplex = std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
+inline constexpr bool kIsComplex =
+    std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
 
 // Integers in [-100, 100] or [0, 200]; floats of several magnitudes, so that the order of additions shows.
 template <class T>
@@ -38,7 +39,8 @@ T value_at(std::size_t replica, std::size_t element) {
     const auto number = static_cast<int>(bits % 201);
     return static_cast<T>(std::is_signed_v<T> ? number - 100 : number);
   } else {
-    const double number = std::ldexp(static_cast<double>(bits % 2001) - 1000, static_cast<int>((bits >> 32) % 8) - 12);
+    const double number =
+        std::ldexp(static_cast<double>(bits % 2001) - 1000, static_cast<int>((bits >> 32) % 8) - 12);
     const double other = static_cast<double>((bits >> 40) % 201) / 100 - 1;
     if constexpr (kIsComplex<T>) {
       return T(static_cast<typename T::value_type>(number), static_cast<typename T::value_type>(other));
@@ -70,7 +72,8 @@ using SumOf = decltype(zero_sum<T, kMean>());
 
 // The type of the result.
 template <class T, bool kMean>
-using ResultOf = std::conditional_t<kMean && std::is_integral_v<T>, std::conditional_t<(sizeof(T) < 4), float, double>, T>;
+using ResultOf =
+    std::conditional_t<kMean && std::is_integral_v<T>, std::conditional_t<(sizeof(T) < 4), float, double>, T>;
 
 template <class T, bool kMean>
 SumOf<T, kMean> widened(T value) {
@@ -115,7 +118,8 @@ struct Tables {
 };
 
 template <class Element>
-std::vector<std::byte> table_of(Element (*function)(std::size_t, std::size_t), std::size_t replica, bool replica_first) {
+std::vector<std::byte> table_of(Element (*function)(std::size_t, std::size_t), std::size_t replica,
+                                bool replica_first) {
   std::vector<std::byte> table(kPeriod * sizeof(Element));
   for (std::size_t i = 0; i < kPeriod; ++i) {
     const Element value = replica_first ? function(replica, i) : function(i, replica);
@@ -128,28 +132,44 @@ template <class T>
 Tables make_tables(ReduceOp op, std::size_t replicas) {
   Tables tables;
   for (std::size_t r = 0; r < replicas; ++r) tables.inputs.push_back(table_of<T>(value_at<T>, r, true));
-  tables.expected = op == ReduceOp::kMean ? table_of<ResultOf<T, true>>(result_at<T, true>, replicas, false)
-                                          : table_of<ResultOf<T, false>>(result_at<T, false>, replicas, false);
+  tables.expected = op == ReduceOp::kMean
+                        ? table_of<ResultOf<T, true>>(result_at<T, true>, replicas, false)
+                        : table_of<ResultOf<T, false>>(result_at<T, false>, replicas, false);
   return tables;
 }
 
 Tables make_tables(ReduceOp op, DType dtype, std::size_t replicas) {
   switch (dtype) {
-    case DType::kUInt8: return make_tables<std::uint8_t>(op, replicas);
-    case DType::kInt8: return make_tables<std::int8_t>(op, replicas);
-    case DType::kUInt16: return make_tables<std::uint16_t>(op, replicas);
-    case DType::kInt16: return make_tables<std::int16_t>(op, replicas);
-    case DType::kUInt32: return make_tables<std::uint32_t>(op, replicas);
-    case DType::kInt32: return make_tables<std::int32_t>(op, replicas);
-    case DType::kUInt64: return make_tables<std::uint64_t>(op, replicas);
-    case DType::kInt64: return make_tables<std::int64_t>(op, replicas);
-    case DType::kFloat16: return make_tables<Float16>(op, replicas);
-    case DType::kBFloat16: return make_tables<BFloat16>(op, replicas);
-    case DType::kFloat32: return make_tables<float>(op, replicas);
-    case DType::kFloat64: return make_tables<double>(op, replicas);
-    case DType::kComplex64: return make_tables<std::complex<float>>(op, replicas);
-    case DType::kComplex128: return make_tables<std::complex<double>>(op, replicas);
-    case DType::kBool: break;  // result_dtype() has refused it
+    case DType::kUInt8:
+      return make_tables<std::uint8_t>(op, replicas);
+    case DType::kInt8:
+      return make_tables<std::int8_t>(op, replicas);
+    case DType::kUInt16:
+      return make_tables<std::uint16_t>(op, replicas);
+    case DType::kInt16:
+      return make_tables<std::int16_t>(op, replicas);
+    case DType::kUInt32:
+      return make_tables<std::uint32_t>(op, replicas);
+    case DType::kInt32:
+      return make_tables<std::int32_t>(op, replicas);
+    case DType::kUInt64:
+      return make_tables<std::uint64_t>(op, replicas);
+    case DType::kInt64:
+      return make_tables<std::int64_t>(op, replicas);
+    case DType::kFloat16:
+      return make_tables<Float16>(op, replicas);
+    case DType::kBFloat16:
+      return make_tables<BFloat16>(op, replicas);
+    case DType::kFloat32:
+      return make_tables<float>(op, replicas);
+    case DType::kFloat64:
+      return make_tables<double>(op, replicas);
+    case DType::kComplex64:
+      return make_tables<std::complex<float>>(op, replicas);
+    case DType::kComplex128:
+      return make_tables<std::complex<double>>(op, replicas);
+    case DType::kBool:
+      break;  // result_dtype() has refused it
   }
   throw Error(ErrorCode::kInternal, "bench: no pattern for type " + std::string(to_string(dtype)));
 }

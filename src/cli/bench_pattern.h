@@ -1,8 +1,8 @@
 // What the bench reduces, and what must come out: an independent sum in the canonical order.
 //
-// Inputs are small numbers that vary with element and replica. They repeat after a prime number of elements, in all
-// replicas alike, so the result repeats too: it is computed once, and any amount of memory is filled and compared
-// at the speed of memory. A phase (one per tensor) shifts the sequence, so that tensors differ.
+// Inputs are small numbers that vary with element and replica. They repeat after a prime number of elements,
+// in all replicas alike, so the result repeats too: it is computed once, and any amount of memory is filled
+// and compared at the speed of memory. A phase (one per tensor) shifts the sequence, so that tensors differ.
 #pragma once
 
 #include <cstddef>

@@ -36,8 +36,11 @@ void BenchReport::begin(std::size_t threads) {
                          options_.huge_pages ? "huge" : "default", options_.budget.rounds,
                          format_time(options_.budget.seconds / static_cast<double>(options_.budget.rounds))));
   print_line(
-      "_in: in place, _out: into other memory, both prepared (_plain: not); _batch: in place, _fresh: new results");
-  print_line("GB/s: bytes of one replica / median; bound: the same bytes summed by hand-written loops, same threads\n");
+      "_in: in place, _out: into other memory, both prepared (_plain: not); _batch: in place, _fresh: new "
+      "results");
+  print_line(
+      "GB/s: bytes of one replica / median; bound: the same bytes summed by hand-written loops, same "
+      "threads\n");
   print_line(header_line(kColumns));
 }
 

@@ -1,9 +1,10 @@
 // How the bench takes times.
 //
-// Subjects are measured in rounds, one after the other in each round, so that their ratios survive a machine whose
-// speed drifts. In a round a subject is called once unmeasured (other subjects have used the caches), then back to
-// back, each call timed, until its share of the budget is used up. Calls shorter than kShortCall are timed in groups
-// that last about that long, so that reading the clock does not count; a sample is then the mean of its group.
+// Subjects are measured in rounds, one after the other in each round, so that their ratios survive a machine
+// whose speed drifts. In a round a subject is called once unmeasured (other subjects have used the caches),
+// then back to back, each call timed, until its share of the budget is used up. Calls shorter than kShortCall
+// are timed in groups that last about that long, so that reading the clock does not count; a sample is then
+// the mean of its group.
 #pragma once
 
 #include <cstddef>

@@ -1,9 +1,9 @@
 #include "cli/bench_workspace.h"
 
-#include <sys/mman.h>
-
 #include <cstdlib>
 #include <cstring>
+
+#include <sys/mman.h>
 
 #include <onesum/error.h>
 
@@ -106,7 +106,8 @@ void Workspace::reset(const Pattern& pattern) {
   for (std::byte* arena : result_arenas_.starts) std::memset(arena, 0x5a, result_arenas_.bytes);
 }
 
-std::optional<std::string> Workspace::difference(const Pattern& pattern, std::span<const PerReplica> results) {
+std::optional<std::string> Workspace::difference(const Pattern& pattern,
+                                                 std::span<const PerReplica> results) {
   return first_difference(pattern, results);
 }
 

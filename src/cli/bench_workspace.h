@@ -1,7 +1,8 @@
-// The memory that a bench works on, as a caller would bring it: allocated from the C library, borrowed by tensors.
+// The memory that a bench works on, as a caller would bring it: allocated from the C library, borrowed by
+// tensors.
 //
-// For each device an arena of inputs and one of results, in which the tensors of the workload lie one after the
-// other on cache lines of their own. All of it is touched, so no call meets a page for the first time.
+// For each device an arena of inputs and one of results, in which the tensors of the workload lie one after
+// the other on cache lines of their own. All of it is touched, so no call meets a page for the first time.
 #pragma once
 
 #include <cstddef>

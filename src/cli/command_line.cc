@@ -33,13 +33,16 @@ struct Typed {
   bool huge_pages = false;
 };
 
-void text_option(CLI::App& app, const char* name, Text& to, const char* placeholder, const char* description) {
+void text_option(CLI::App& app, const char* name, Text& to, const char* placeholder,
+                 const char* description) {
   app.add_option(name, to, description)->option_text(placeholder);
 }
 
 void add_call_options(CLI::App& app, Typed& typed) {
-  text_option(app, "--devices", typed.devices, "N", "CPU devices of this process, one replica each (default 2)");
-  text_option(app, "--shapes", typed.shapes, "FILE", "the tensors that FILE lists: a name and extents a line");
+  text_option(app, "--devices", typed.devices, "N",
+              "CPU devices of this process, one replica each (default 2)");
+  text_option(app, "--shapes", typed.shapes, "FILE",
+              "the tensors that FILE lists: a name and extents a line");
   text_option(app, "--dtype", typed.dtype, "TYPE", "element type: float32 (default), bfloat16, int64, ...");
   text_option(app, "--op", typed.op, "OP", "sum (default) or mean");
 }
@@ -55,8 +58,10 @@ void add_plan(CLI::App& app, Typed& typed) {
   text_option(plan, "--bytes", typed.bytes, "B", "one tensor of B bytes (4, 64k, 8M, ...) on each device");
   plan.add_flag("--in-place", typed.in_place, "results replace their inputs");
   text_option(plan, "--to", typed.to, "DEVICE", "where the result goes (default: every device)");
-  text_option(plan, "--reduce-to", typed.reduce_to, "DEVICE", "where the sum is formed (default: the result's first)");
-  text_option(plan, "--file", typed.file, "FILE", "read a plan instead; --bytes then sizes each of its packs");
+  text_option(plan, "--reduce-to", typed.reduce_to, "DEVICE",
+              "where the sum is formed (default: the result's first)");
+  text_option(plan, "--file", typed.file, "FILE",
+              "read a plan instead; --bytes then sizes each of its packs");
   plan.add_flag("--verify", typed.verify, "prove that the plan is right, and say so");
   text_option(plan, "--draw", typed.draw, "FILE.svg", "draw the plan");
   plan.add_flag("--json", typed.json, "print one JSON object");
@@ -69,7 +74,8 @@ void add_info(CLI::App& app, Typed& typed) {
 }
 
 void add_bench(CLI::App& app, Typed& typed) {
-  CLI::App& bench = *app.add_subcommand("bench", "Measure reductions, and how close they come to the machine's limit");
+  CLI::App& bench =
+      *app.add_subcommand("bench", "Measure reductions, and how close they come to the machine's limit");
   bench.footer(
       "Every result is compared bit by bit with an independent sum. Memory is allocated by malloc,\n"
       "touched, and aligned to cache lines. Calls shorter than 20 us are timed in groups; a sample is\n"
@@ -78,9 +84,12 @@ void add_bench(CLI::App& app, Typed& typed) {
       "  onesum bench --devices 2 --sizes 4,64k,8M,256M\n"
       "  onesum bench --devices 4 --shapes bench/shapes/resnet50.txt --json --bound");
   add_call_options(bench, typed);
-  text_option(bench, "--sizes", typed.sizes, "LIST", "bytes per device, such as 4,1k,8M (default 4,1k,64k,1M,8M,64M)");
-  text_option(bench, "--case", typed.case_name, "NAME", "what the names of the results begin with (default inproc)");
-  text_option(bench, "--budget", typed.budget, "SECONDS", "per case and size (default: BENCH_BUDGET, else 0.3)");
+  text_option(bench, "--sizes", typed.sizes, "LIST",
+              "bytes per device, such as 4,1k,8M (default 4,1k,64k,1M,8M,64M)");
+  text_option(bench, "--case", typed.case_name, "NAME",
+              "what the names of the results begin with (default inproc)");
+  text_option(bench, "--budget", typed.budget, "SECONDS",
+              "per case and size (default: BENCH_BUDGET, else 0.3)");
   text_option(bench, "--rounds", typed.rounds, "R", "cases take turns so often (default 3)");
   bench.add_flag("--huge-pages", typed.huge_pages, "ask the system for huge pages");
   bench.add_flag("--json", typed.json, "print one JSON object a line");
@@ -139,13 +148,15 @@ BenchOptions bench_options(const Typed& typed) {
   refuse_both(typed.sizes, "--sizes", typed.shapes, "--shapes");
   BenchOptions options;
   options.devices = devices_of(typed);
-  if (!typed.shapes) options.sizes = parse_size_list("--sizes", typed.sizes.value_or(std::string(kDefaultSizes)));
+  if (!typed.shapes)
+    options.sizes = parse_size_list("--sizes", typed.sizes.value_or(std::string(kDefaultSizes)));
   options.shapes_file = typed.shapes;
   options.case_name = typed.case_name.value_or(options.case_name);
   options.dtype = dtype_of(typed);
   for (const std::size_t bytes : options.sizes) elements_in("--sizes", bytes, options.dtype);
   options.op = op_of(typed);
-  if (const char* budget = std::getenv("BENCH_BUDGET")) options.budget.seconds = parse_seconds("BENCH_BUDGET", budget);
+  if (const char* budget = std::getenv("BENCH_BUDGET"))
+    options.budget.seconds = parse_seconds("BENCH_BUDGET", budget);
   if (typed.budget) options.budget.seconds = parse_seconds("--budget", *typed.budget);
   if (typed.rounds) options.budget.rounds = parse_count("--rounds", *typed.rounds, 1, 1000);
   options.huge_pages = typed.huge_pages;
@@ -182,12 +193,14 @@ void refuse_extras(const CLI::App& app, const CLI::App* command) {
   const std::string& word = extras.front();
   const std::string help = command != nullptr ? "onesum " + command->get_name() + " --help" : "onesum --help";
   if (word.starts_with("-")) {
-    throw UsageError("unknown option " + quoted(word) +
-                     did_you_mean(word.substr(0, word.find('=')), option_names(command != nullptr ? *command : app)) +
-                     " (see " + help + ")");
+    throw UsageError(
+        "unknown option " + quoted(word) +
+        did_you_mean(word.substr(0, word.find('=')), option_names(command != nullptr ? *command : app)) +
+        " (see " + help + ")");
   }
   if (command != nullptr) throw UsageError("unexpected argument " + quoted(word) + " (see " + help + ")");
-  throw UsageError("unknown command " + quoted(word) + did_you_mean(word, command_names(app)) + " (see " + help + ")");
+  throw UsageError("unknown command " + quoted(word) + did_you_mean(word, command_names(app)) + " (see " +
+                   help + ")");
 }
 
 Command understood(const CLI::App& app, const Typed& typed) {
@@ -209,7 +222,8 @@ Command parse_command_line(int argc, const char* const* argv) {
   Typed typed;
   CLI::App app("One sum, on every device, with the same bits", "onesum");
   app.set_version_flag("--version", std::string("onesum ") + ONESUM_VERSION);
-  app.footer("Example:\n  onesum plan --devices 4 --bytes 8M --verify\n  onesum bench --devices 2 --sizes 4,8M");
+  app.footer(
+      "Example:\n  onesum plan --devices 4 --bytes 8M --verify\n  onesum bench --devices 2 --sizes 4,8M");
   app.get_formatter()->column_width(28);
   app.require_subcommand(0, 1);
   add_plan(app, typed);

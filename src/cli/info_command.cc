@@ -31,8 +31,9 @@ std::string memory_text() {
 // What a variable does when it is not set belongs to the answer, too.
 std::vector<std::pair<std::string, std::string>> settings_text(const Config& config) {
   return {
-      {"ONESUM_THREADS", config.threads ? std::to_string(*config.threads)
-                                        : fmt::format("not set: {}, the cores that may be used", usable_cores())},
+      {"ONESUM_THREADS", config.threads
+                             ? std::to_string(*config.threads)
+                             : fmt::format("not set: {}, the cores that may be used", usable_cores())},
       {"ONESUM_POOL_BYTES",
        config.pool_bytes ? format_bytes(*config.pool_bytes) : "not set: the engine decides what it keeps"},
       {"ONESUM_LOG", std::string(to_string(config.log_level))},
@@ -47,7 +48,8 @@ void print_text(const Config& config) {
   line("build", build_type());
   line("compiler", compiler());
   line("engines", joined(built_in_engines()));
-  line("devices", fmt::format("{}, and CPU:1, CPU:2, … as many as a caller names", Device().canonical().to_string()));
+  line("devices",
+       fmt::format("{}, and CPU:1, CPU:2, … as many as a caller names", Device().canonical().to_string()));
   line("cpu", cpu_model().value_or("unknown"));
   line("cpu features", joined(cpu_features()));
   line("kernels for", kernel_target());

@@ -1,13 +1,13 @@
 #include "cli/machine.h"
 
-#include <sched.h>
-#include <sys/sysinfo.h>
-
 #include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <sstream>
 #include <thread>
+
+#include <sched.h>
+#include <sys/sysinfo.h>
 
 #include "base/config.h"
 #include "base/text.h"
@@ -41,9 +41,9 @@ std::optional<std::size_t> memory_field(std::string_view key) {
 std::optional<std::string> cpu_model() { return field_of("/proc/cpuinfo", "model name"); }
 
 std::vector<std::string> cpu_features() {
-  constexpr std::string_view kOfInterest[] = {
-      "sse2",        "sse4_2",   "avx",   "avx2", "f16c", "fma", "avx512f", "avx512bw", "avx512vl",
-      "avx512_bf16", "avx512_fp16", "asimd", "sve",  "sve2"};
+  constexpr std::string_view kOfInterest[] = {"sse2",        "sse4_2",  "avx",      "avx2",     "f16c",
+                                              "fma",         "avx512f", "avx512bw", "avx512vl", "avx512_bf16",
+                                              "avx512_fp16", "asimd",   "sve",      "sve2"};
   auto flags = field_of("/proc/cpuinfo", "flags");
   if (!flags) flags = field_of("/proc/cpuinfo", "Features");
   std::vector<std::string> found;

@@ -9,7 +9,7 @@
 namespace onesum::cli {
 
 std::optional<std::string> cpu_model();
-std::vector<std::string> cpu_features();  // those that matter to sums, as the system spells them
+std::vector<std::string> cpu_features();        // those that matter to sums, as the system spells them
 std::optional<std::size_t> total_memory();      // bytes
 std::optional<std::size_t> available_memory();  // bytes that can be had without swapping
 

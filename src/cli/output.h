@@ -1,5 +1,5 @@
-// Where the tool's results go: standard output and files. Every write is checked and reaches the system at once,
-// so that a reader at the other end of a pipe sees lines as they are made.
+// Where the tool's results go: standard output and files. Every write is checked and reaches the system at
+// once, so that a reader at the other end of a pipe sees lines as they are made.
 #pragma once
 
 #include <string>

@@ -11,7 +11,7 @@
 namespace onesum::cli {
 
 struct PlanOptions {
-  std::optional<std::string> file;         // of a plan as text; absent: the plan of a call, as follows
+  std::optional<std::string> file;  // of a plan as text; absent: the plan of a call, as follows
   std::size_t devices = 2;
   std::optional<std::size_t> bytes;        // of one replica of one tensor
   std::optional<std::string> shapes_file;  // or many tensors

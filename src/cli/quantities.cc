@@ -16,8 +16,9 @@ std::size_t parse_size(std::string_view option, std::string_view text) {
   constexpr std::size_t kMax = std::size_t{1} << 50;
   const auto bytes = parse_bytes(text);
   if (!bytes || *bytes > kMax) {
-    throw UsageError(fmt::format("{}: {} is no size; expected bytes such as 4, 64k or 8M (factors of 1024; at most 1024T)",
-                                 option, quoted(text)));
+    throw UsageError(
+        fmt::format("{}: {} is no size; expected bytes such as 4, 64k or 8M (factors of 1024; at most 1024T)",
+                    option, quoted(text)));
   }
   return *bytes;
 }
@@ -35,8 +36,7 @@ std::vector<std::size_t> parse_size_list(std::string_view option, std::string_vi
 std::size_t parse_count(std::string_view option, std::string_view text, std::size_t min, std::size_t max) {
   const auto number = parse_number(text, max);
   if (!number || *number < min) {
-    throw UsageError(
-        fmt::format("{}: {} is no number from {} to {}", option, quoted(text), min, max));
+    throw UsageError(fmt::format("{}: {} is no number from {} to {}", option, quoted(text), min, max));
   }
   return *number;
 }
@@ -45,7 +45,8 @@ double parse_seconds(std::string_view option, std::string_view text) {
   double seconds = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
   if (error != std::errc{} || end != text.data() + text.size() || !(seconds > 0) || seconds > 86400) {
-    throw UsageError(fmt::format("{}: {} is no number of seconds above 0, such as 0.3", option, quoted(text)));
+    throw UsageError(
+        fmt::format("{}: {} is no number of seconds above 0, such as 0.3", option, quoted(text)));
   }
   return seconds;
 }
@@ -74,7 +75,8 @@ std::string format_bytes(std::size_t bytes) {
     ++unit;
   }
   if (bytes % scale == 0) return fmt::format("{} {}", bytes / scale, kUnits[unit]);
-  return fmt::format("{} {}", format_number(static_cast<double>(bytes) / static_cast<double>(scale)), kUnits[unit]);
+  return fmt::format("{} {}", format_number(static_cast<double>(bytes) / static_cast<double>(scale)),
+                     kUnits[unit]);
 }
 
 std::string format_time(double seconds) {

@@ -22,7 +22,8 @@ std::size_t parse_count(std::string_view option, std::string_view text, std::siz
 // Seconds, more than none. Throws UsageError naming the option.
 double parse_seconds(std::string_view option, std::string_view text);
 
-// How many elements so many bytes are; at least one. Throws UsageError naming the option where they are not whole.
+// How many elements so many bytes are; at least one. Throws UsageError naming the option where they are not
+// whole.
 std::size_t elements_in(std::string_view option, std::size_t bytes, DType dtype);
 
 // "4 B", "8 MiB", "97.5 MiB".

@@ -9,8 +9,8 @@ constexpr std::string_view kGap = "  ";
 
 // Characters that a terminal shows: bytes that do not continue a UTF-8 sequence.
 std::size_t shown_width(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+  return static_cast<std::size_t>(std::count_if(
+      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
 }
 
 void append_cell(std::string& line, const Column& column, std::string_view cell) {
@@ -35,7 +35,8 @@ std::string header_line(std::span<const Column> columns) {
 
 std::string row_line(std::span<const Column> columns, std::span<const std::string> cells) {
   std::string line;
-  for (std::size_t i = 0; i < columns.size(); ++i) append_cell(line, columns[i], i < cells.size() ? cells[i] : "");
+  for (std::size_t i = 0; i < columns.size(); ++i)
+    append_cell(line, columns[i], i < cells.size() ? cells[i] : "");
   trim_right(line);
   return line;
 }

@@ -1,4 +1,5 @@
-// A command line that cannot be understood. The message names the option, what was found and what was expected.
+// A command line that cannot be understood. The message names the option, what was found and what was
+// expected.
 #pragma once
 
 #include <stdexcept>

@@ -8,6 +8,7 @@
 
 #include "plan/refuse.h"
 #include "plan/results.h"
+#include "plan/rules.h"
 #include "plan/scalar.h"
 #include "plan/text.h"
 #include "plan/well_formed.h"
@@ -253,6 +254,7 @@ class Simulation {
 BytesOfPacks simulate(const Plan& plan, const Sizes& sizes, const BytesOfPacks& inputs,
                       const SimulateOptions& options) {
   check_well_formed(plan);
+  check_rules(plan);
   Simulation simulation(plan, sizes, inputs, options);
   simulation.run();
   return simulation.results();

@@ -35,9 +35,10 @@ struct SimulateOptions {
 // inputs[p][r]: replica r of pack p in the type of its buffer; of a Contract::kConcatenate its own chunk only.
 // Returns the results: [p][d], destination d of pack p.
 //
-// For a well-formed plan. Throws invalid_argument if an input has the wrong length, the plan cannot go on, uses a view
-// that it does not hold, receives what was not sent, or has a kCall without options.call. Wrong plans that run to
-// their end give wrong results: that is what it is for. Memory that nobody wrote holds bytes that depend on the seed.
+// Throws invalid_argument if an input has the wrong length, or the plan is not well formed, breaks the rules of types
+// and roles (plan/rules.h), cannot go on, uses a view that it does not hold, receives what was not sent, or has a kCall
+// without options.call. Other wrong plans give wrong results: that is what it is for. Memory that nobody wrote holds
+// bytes that depend on the seed.
 BytesOfPacks simulate(const Plan& plan, const Sizes& sizes, const BytesOfPacks& inputs,
                       const SimulateOptions& options = {});
 

@@ -44,14 +44,16 @@ TEST(Bench, PrintsOneJsonObjectPerCaseAndSize) {
 
 TEST(Bench, KeysComeInTheOrderThatReadersKnow) {
   const ToolRun run = run_tool("bench --devices 2 --sizes 4 --json", kQuick);
-  EXPECT_THAT(run.out, ::testing::StartsWith(
-                           "{\"peer\":\"onesum\",\"case\":\"inproc_in\",\"world\":2,\"bytes\":4,\"us_median\":"));
+  EXPECT_THAT(run.out,
+              ::testing::StartsWith(
+                  "{\"peer\":\"onesum\",\"case\":\"inproc_in\",\"world\":2,\"bytes\":4,\"us_median\":"));
 }
 
 TEST(Bench, MeasuresTheTensorsOfAFile) {
   const TemporaryFolder folder;
   const std::string model = folder.write("model.txt", kModel);
-  const ToolRun run = run_tool("bench --devices 4 --shapes '" + model + "' --case sets --json --bound", kQuick);
+  const ToolRun run =
+      run_tool("bench --devices 4 --shapes '" + model + "' --case sets --json --bound", kQuick);
   ASSERT_EQ(run.exit_code, 0) << run.err;
   EXPECT_THAT(cases_of(run), ElementsAre("\"sets_batch\"", "\"sets_prepared\"", "\"sets_fresh\""));
   EXPECT_THAT(cases_of(run, "\"bound\""), ElementsAre("\"ideal_in\"", "\"ideal_fresh\""));
@@ -75,14 +77,15 @@ TEST(Bench, OneDeviceHasNoBoundInPlace) {
   EXPECT_THAT(run.out, ::testing::ContainsRegex("inproc_out +4 KiB .* [0-9]+ %\n"));
 }
 
-// Every type and both operations, on a number of devices whose tree is not balanced: the tool compares the results.
+// Every type and both operations, on a number of devices whose tree is not balanced: the tool compares the
+// results.
 TEST(Bench, ResultsAreRightForEveryType) {
-  for (const char* type : {"uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float16",
-                           "bfloat16", "float32", "float64", "complex64", "complex128"}) {
+  for (const char* type : {"uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64",
+                           "float16", "bfloat16", "float32", "float64", "complex64", "complex128"}) {
     for (const char* op : {"sum", "mean"}) {
-      const ToolRun run =
-          run_tool(std::string("bench --devices 6 --sizes 48,40k --json --rounds 1 --dtype ") + type + " --op " + op,
-                   "BENCH_BUDGET=0.0001");
+      const ToolRun run = run_tool(
+          std::string("bench --devices 6 --sizes 48,40k --json --rounds 1 --dtype ") + type + " --op " + op,
+          "BENCH_BUDGET=0.0001");
       EXPECT_EQ(run.exit_code, 0) << type << " " << op << ": " << run.err;
     }
   }
@@ -122,33 +125,34 @@ TEST_P(BenchRefuses, ByName) {
 
 INSTANTIATE_TEST_SUITE_P(
     Arguments, BenchRefuses,
-    ::testing::Values(Wrong{"--devices -1 --sizes 4", 2, "--devices: \"-1\" is no number from 1 to"},
-                      Wrong{"--devices 0 --sizes 4", 2, "--devices: \"0\" is no number from 1 to"},
-                      Wrong{"--devices two --sizes 4", 2, "--devices: \"two\" is no number"},
-                      Wrong{"--sizes 12x", 2, "--sizes: \"12x\" is no size; expected bytes such as 4, 64k or 8M"},
-                      Wrong{"--sizes 4,,8", 2, "--sizes: \"\" is no size"},
-                      Wrong{"--sizes -4", 2, "--sizes: \"-4\" is no size"},
-                      Wrong{"--sizes 99999999T", 2, "is no size"},
-                      Wrong{"--sizes 6", 2, "--sizes: 6 bytes are no whole number of float32 elements of 4 bytes"},
-                      Wrong{"--sizes 0", 2, "--sizes: 0 bytes are no whole number"},
-                      Wrong{"--sizes 4 --shapes x.txt", 2, "--sizes and --shapes exclude each other"},
-                      Wrong{"--sizes 4 --dtype flaot32", 2, "--dtype: "},
-                      Wrong{"--sizes 4 --dtype bool", 1, "invalid_argument: "},
-                      Wrong{"--sizes 4 --op max", 2, "--op: \"max\" is neither sum nor mean"},
-                      Wrong{"--sizes 4 --budget 0", 2, "--budget: \"0\" is no number of seconds"},
-                      Wrong{"--sizes 4 --budget nan", 2, "--budget: \"nan\" is no number of seconds"},
-                      Wrong{"--sizes 4 --rounds 0", 2, "--rounds: \"0\" is no number from 1"},
-                      Wrong{"--sizes", 2, "--sizes"},
-                      Wrong{"--shapes /does/not/exist.txt", 1,
-                            "invalid_argument: cannot read \"/does/not/exist.txt\": No such file or directory"},
-                      Wrong{"--shapes /", 1, "invalid_argument: cannot read \"/\": Is a directory"},
-                      Wrong{"--devices 4000 --sizes 1024G", 1, "resource_exhausted: the bench needs"},
-                      Wrong{"--device 2", 2, "unknown option \"--device\"; did you mean --devices?"},
-                      Wrong{"extra", 2, "unexpected argument \"extra\""}));
+    ::testing::Values(
+        Wrong{"--devices -1 --sizes 4", 2, "--devices: \"-1\" is no number from 1 to"},
+        Wrong{"--devices 0 --sizes 4", 2, "--devices: \"0\" is no number from 1 to"},
+        Wrong{"--devices two --sizes 4", 2, "--devices: \"two\" is no number"},
+        Wrong{"--sizes 12x", 2, "--sizes: \"12x\" is no size; expected bytes such as 4, 64k or 8M"},
+        Wrong{"--sizes 4,,8", 2, "--sizes: \"\" is no size"},
+        Wrong{"--sizes -4", 2, "--sizes: \"-4\" is no size"}, Wrong{"--sizes 99999999T", 2, "is no size"},
+        Wrong{"--sizes 6", 2, "--sizes: 6 bytes are no whole number of float32 elements of 4 bytes"},
+        Wrong{"--sizes 0", 2, "--sizes: 0 bytes are no whole number"},
+        Wrong{"--sizes 4 --shapes x.txt", 2, "--sizes and --shapes exclude each other"},
+        Wrong{"--sizes 4 --dtype flaot32", 2, "--dtype: "},
+        Wrong{"--sizes 4 --dtype bool", 1, "invalid_argument: "},
+        Wrong{"--sizes 4 --op max", 2, "--op: \"max\" is neither sum nor mean"},
+        Wrong{"--sizes 4 --budget 0", 2, "--budget: \"0\" is no number of seconds"},
+        Wrong{"--sizes 4 --budget nan", 2, "--budget: \"nan\" is no number of seconds"},
+        Wrong{"--sizes 4 --rounds 0", 2, "--rounds: \"0\" is no number from 1"},
+        Wrong{"--sizes", 2, "--sizes"},
+        Wrong{"--shapes /does/not/exist.txt", 1,
+              "invalid_argument: cannot read \"/does/not/exist.txt\": No such file or directory"},
+        Wrong{"--shapes /", 1, "invalid_argument: cannot read \"/\": Is a directory"},
+        Wrong{"--devices 4000 --sizes 1024G", 1, "resource_exhausted: the bench needs"},
+        Wrong{"--device 2", 2, "unknown option \"--device\"; did you mean --devices?"},
+        Wrong{"extra", 2, "unexpected argument \"extra\""}));
 
 TEST(Bench, AFileThatListsNonsenseIsRefusedByLine) {
   const TemporaryFolder folder;
-  const ToolRun words = run_tool("bench --shapes '" + folder.write("words.txt", "a 2 2\nb 3 x\n") + "'", kQuick);
+  const ToolRun words =
+      run_tool("bench --shapes '" + folder.write("words.txt", "a 2 2\nb 3 x\n") + "'", kQuick);
   EXPECT_EQ(words.exit_code, 1);
   EXPECT_THAT(words.err, HasSubstr("words.txt:2: \"x\" is no extent; expected a name and extents"));
   const ToolRun empty = run_tool("bench --shapes '" + folder.write("empty.txt", "# nothing\n") + "'", kQuick);

@@ -1,9 +1,9 @@
 // The bench's hand-written sums: they must be right to be a bound.
-#include "cli/bench_bound.h"
-
 #include <cstring>
 
 #include <gtest/gtest.h>
+
+#include "cli/bench_bound.h"
 
 namespace onesum::cli {
 namespace {
@@ -16,7 +16,9 @@ Workspace workspace_of(std::size_t devices) {
 
 std::uint32_t* words(std::byte* memory) { return static_cast<std::uint32_t*>(static_cast<void*>(memory)); }
 
-std::uint32_t value_at(std::size_t device, std::size_t i) { return static_cast<std::uint32_t>((device + 1) * 1000003 * (i + 7)); }
+std::uint32_t value_at(std::size_t device, std::size_t i) {
+  return static_cast<std::uint32_t>((device + 1) * 1000003 * (i + 7));
+}
 
 void fill(std::span<std::byte* const> arenas) {
   for (std::size_t d = 0; d < arenas.size(); ++d) {
@@ -28,7 +30,8 @@ void expect_sums(std::span<std::byte* const> arenas) {
   for (std::size_t i = 0; i < kElements; ++i) {
     std::uint32_t sum = 0;
     for (std::size_t d = 0; d < arenas.size(); ++d) sum += value_at(d, i);
-    for (std::size_t d = 0; d < arenas.size(); ++d) ASSERT_EQ(words(arenas[d])[i], sum) << "device " << d << " element " << i;
+    for (std::size_t d = 0; d < arenas.size(); ++d)
+      ASSERT_EQ(words(arenas[d])[i], sum) << "device " << d << " element " << i;
   }
 }
 
@@ -66,10 +69,18 @@ TEST_P(BoundOf, SumsOutOfPlaceWithEitherKindOfStores) {
 INSTANTIATE_TEST_SUITE_P(DevicesAndThreads, BoundOf,
                          ::testing::Combine(::testing::Values(1, 2, 3, 4, 5, 9), ::testing::Values(1, 2, 3)));
 
-TEST(FastestBound, IsNothingForOneDeviceInPlace) {
+TEST(FastestBound, HasNothingToDoForOneDeviceInPlace) {
   const Workspace workspace = workspace_of(1);
-  EXPECT_EQ(fastest_bound(workspace, BoundKind::kInPlace, 2), nullptr);
-  EXPECT_NE(fastest_bound(workspace, BoundKind::kOutOfPlace, 2), nullptr);
+  EXPECT_TRUE(FastestBound(workspace, BoundKind::kInPlace, 2).is_empty());
+  EXPECT_FALSE(FastestBound(workspace, BoundKind::kOutOfPlace, 2).is_empty());
+}
+
+TEST(FastestBound, TakesTheTimesOfTheFastestWay) {
+  const Workspace workspace = workspace_of(2);
+  FastestBound bound(workspace, BoundKind::kOutOfPlace, 2);
+  for (int round = 0; round < 2; ++round) bound.measure_round({.seconds = 0.001, .rounds = 2});
+  EXPECT_EQ(bound.times().rounds.size(), 2U);
+  EXPECT_GT(bound.times().min(), 0);
 }
 
 }  // namespace

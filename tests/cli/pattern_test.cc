@@ -1,11 +1,11 @@
 // The bench's own idea of a right result.
-#include "cli/bench_pattern.h"
-
 #include <cstring>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "cli/bench_pattern.h"
 
 namespace onesum::cli {
 namespace {
@@ -18,7 +18,8 @@ std::vector<T> filled(const Pattern& pattern, std::size_t replica, std::size_t c
 }
 
 template <class T>
-std::optional<std::string> difference(const Pattern& pattern, const std::vector<T>& values, std::size_t phase = 0) {
+std::optional<std::string> difference(const Pattern& pattern, const std::vector<T>& values,
+                                      std::size_t phase = 0) {
   return pattern.difference(std::as_bytes(std::span(values)), phase);
 }
 
@@ -27,7 +28,8 @@ constexpr std::size_t kCount = 20000;  // more than a period
 TEST(Pattern, SumsInTheCanonicalOrder) {
   const Pattern pattern(ReduceOp::kSum, DType::kFloat32, 6);
   std::vector<std::vector<float>> r;
-  for (std::size_t replica = 0; replica < 6; ++replica) r.push_back(filled<float>(pattern, replica, kCount, 5));
+  for (std::size_t replica = 0; replica < 6; ++replica)
+    r.push_back(filled<float>(pattern, replica, kCount, 5));
   std::vector<float> canonical(kCount);
   std::vector<float> left_to_right(kCount);
   for (std::size_t i = 0; i < kCount; ++i) {

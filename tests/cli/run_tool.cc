@@ -1,8 +1,5 @@
 #include "cli/run_tool.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -10,6 +7,8 @@
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace onesum::cli {
 namespace {
@@ -29,9 +28,10 @@ std::string tool_path() {
 
 ToolRun run_tool(const std::string& command, const std::string& environment) {
   const TemporaryFolder folder;
-  const std::string script = "tool() { " + environment + " '" + tool_path() + "' \"$@\"; }\n" + "tool " + command + "\n";
-  const std::string shell = "bash '" + folder.write("script", script) + "' >'" + folder.file("out") + "' 2>'" +
-                            folder.file("err") + "' </dev/null";
+  const std::string script =
+      "tool() { " + environment + " '" + tool_path() + "' \"$@\"; }\n" + "tool " + command + "\n";
+  const std::string shell = "bash '" + folder.write("script", script) + "' >'" + folder.file("out") +
+                            "' 2>'" + folder.file("err") + "' </dev/null";
   const int status = std::system(shell.c_str());
   ToolRun run;
   run.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

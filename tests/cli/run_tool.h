@@ -17,8 +17,8 @@ struct ToolRun {
 // `environment` goes before it: "BENCH_BUDGET=0.01".
 ToolRun run_tool(const std::string& command, const std::string& environment = "");
 
-// Each line as a JSON object: its fields, values in JSON again (a string with its quotes). Fails the test where a
-// line is none.
+// Each line as a JSON object: its fields, values in JSON again (a string with its quotes). Fails the test
+// where a line is none.
 std::vector<std::map<std::string, std::string>> json_lines(const std::string& text);
 
 std::vector<std::string> lines_of(const std::string& text);

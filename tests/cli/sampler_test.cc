@@ -1,10 +1,10 @@
 // How the bench takes times.
-#include "cli/bench_sampler.h"
-
 #include <chrono>
 #include <thread>
 
 #include <gtest/gtest.h>
+
+#include "cli/bench_sampler.h"
 
 namespace onesum::cli {
 namespace {

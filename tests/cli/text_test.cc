@@ -15,7 +15,8 @@ TEST(Quantities, SizesHaveFactorsOf1024) {
   EXPECT_EQ(parse_size("--bytes", "4"), 4U);
   EXPECT_EQ(parse_size("--bytes", "64k"), 65536U);
   EXPECT_THAT(parse_size_list("--sizes", "4,1k,1M,2g"), ElementsAre(4U, 1024U, 1048576U, 2147483648U));
-  for (const char* text : {"", "k", "1kk", "1.5M", "-1", "+1", " 1", "1 ", "1,", "0x10", "18446744073709551616"}) {
+  for (const char* text :
+       {"", "k", "1kk", "1.5M", "-1", "+1", " 1", "1 ", "1,", "0x10", "18446744073709551616"}) {
     EXPECT_THROW(parse_size_list("--sizes", text), UsageError) << text;
   }
 }

@@ -16,7 +16,8 @@ using ::testing::StartsWith;
 TEST(Tool, HelpNamesTheCommandsAndShowsAnExample) {
   const ToolRun run = run_tool("--help");
   EXPECT_EQ(run.exit_code, 0);
-  EXPECT_THAT(run.out, AllOf(HasSubstr("plan"), HasSubstr("info"), HasSubstr("bench"), HasSubstr("Example:")));
+  EXPECT_THAT(run.out,
+              AllOf(HasSubstr("plan"), HasSubstr("info"), HasSubstr("bench"), HasSubstr("Example:")));
   EXPECT_EQ(run.err, "");
 }
 
@@ -60,8 +61,8 @@ TEST(Tool, AReaderThatGoesAwayIsNoError) {
   const ToolRun run = run_tool("plan --devices 64 --bytes 8 | true; exit ${PIPESTATUS[0]}");
   EXPECT_EQ(run.exit_code, 0);
   EXPECT_EQ(run.err, "");
-  const ToolRun bench =
-      run_tool("bench --sizes 4,8,12,16,20,24 | head -1 >/dev/null; exit ${PIPESTATUS[0]}", "BENCH_BUDGET=0.001");
+  const ToolRun bench = run_tool("bench --sizes 4,8,12,16,20,24 | head -1 >/dev/null; exit ${PIPESTATUS[0]}",
+                                 "BENCH_BUDGET=0.001");
   EXPECT_EQ(bench.exit_code, 0);
   EXPECT_EQ(bench.err, "");
 }
@@ -69,7 +70,8 @@ TEST(Tool, AReaderThatGoesAwayIsNoError) {
 TEST(Tool, AFullDiskIsAnError) {
   const ToolRun run = run_tool("info > /dev/full");
   EXPECT_EQ(run.exit_code, 1);
-  EXPECT_EQ(run.err, "onesum: resource_exhausted: cannot write to standard output: No space left on device\n");
+  EXPECT_EQ(run.err,
+            "onesum: resource_exhausted: cannot write to standard output: No space left on device\n");
 }
 
 TEST(Tool, AClosedStandardOutputIsAnError) {
@@ -81,7 +83,8 @@ TEST(Tool, AClosedStandardOutputIsAnError) {
 TEST(Info, TellsOfBuildMachineAndSettings) {
   const ToolRun run = run_tool("info", "ONESUM_THREADS=1 ONESUM_POOL_BYTES=64M");
   ASSERT_EQ(run.exit_code, 0) << run.err;
-  for (const char* name : {"version", "build", "compiler", "engines", "devices", "cpu", "kernels for", "cores", "memory"}) {
+  for (const char* name :
+       {"version", "build", "compiler", "engines", "devices", "cpu", "kernels for", "cores", "memory"}) {
     EXPECT_THAT(run.out, HasSubstr(name));
   }
   EXPECT_THAT(run.out, HasSubstr(ONESUM_VERSION));
@@ -107,7 +110,8 @@ TEST(Info, PrintsOneJsonObject) {
 TEST(Info, AVariableThatIsNotOursIsRefused) {
   const ToolRun run = run_tool("info", "ONESUM_THREDS=1");
   EXPECT_EQ(run.exit_code, 1);
-  EXPECT_THAT(run.err, AllOf(StartsWith("onesum: invalid_argument: "), HasSubstr("did you mean ONESUM_THREADS?")));
+  EXPECT_THAT(run.err,
+              AllOf(StartsWith("onesum: invalid_argument: "), HasSubstr("did you mean ONESUM_THREADS?")));
 }
 
 }  // namespace

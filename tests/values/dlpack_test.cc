@@ -93,9 +93,8 @@ TEST(FromDlpack, TheDeleterRunsOnceWithTheLastHandle) {
   Foreign foreign;
   Tensor reshaped;
   {
-    const Tensor tensor = foreign.import();
-    const Tensor copy = tensor;
-    reshaped = copy.reshaped({6});
+    const std::vector<Tensor> copies(3, foreign.import());
+    reshaped = copies[1].reshaped({6});
   }
   EXPECT_EQ(foreign.deleted, 0);
   EXPECT_EQ(reshaped.data<float>()[4], 4);

@@ -1,11 +1,13 @@
 // The threads of the host engine: a caller's segments, shared with helpers.
 //
-// Segments are claimed one at a time from a counter. The caller claims like everyone else and, when nothing is left
-// to claim, waits only for segments that a helper has claimed: a helper that sleeps, starts late, lost its core or
-// does not exist (after fork) costs nothing. One caller at a time has the helpers; others work alone.
+// Segments are claimed one at a time: by the caller from the front, by helpers from the back, so that repeated calls
+// on the same memory find much of it in the same core's cache. When nothing is left to claim, the caller waits only
+// for segments that a helper has claimed: a helper that sleeps, starts late, lost its core or does not exist (after
+// fork) costs nothing. One caller at a time has the helpers; others work alone.
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <thread>
 #include <vector>
@@ -31,16 +33,18 @@ class Crew {
   unsigned threads() const noexcept { return threads_; }
 
  private:
+  using Clock = std::chrono::steady_clock;
   struct Job {
     SegmentTask task = nullptr;
     void* context = nullptr;
-    std::uint32_t count = 0;
   };
+  enum class End : bool { kFront, kBack };
 
   void hire() noexcept;
   void publish(std::uint32_t count) noexcept;
-  std::uint32_t work() noexcept;
-  bool claim(std::uint32_t& remaining) noexcept;
+  std::uint32_t work(End end) noexcept;
+  bool claim(End end, std::uint32_t& segment) noexcept;
+  std::uint32_t unclaimed() const noexcept;
   void await(std::uint32_t finished) noexcept;
   void wake(int sleepers) noexcept;
   void help() noexcept;
@@ -56,13 +60,16 @@ class Crew {
   // by a release store.
   alignas(64) std::atomic<bool> busy_{false};
 
+  Clock::time_point last_end_;  // of a job; used by the owner of busy_ only
+
   // Written by the owner of busy_ while nothing can be claimed; read only after a successful claim.
   Job job_;
 
-  // Segments nobody has claimed. A claim is a compare-and-swap n -> n - 1 with n > 0. Publishing is a release store
-  // and a claim acquires, so a claimer sees job_; that another job with the same n may have come in between is
-  // harmless, as job_ is read after the claim and cannot change before the claimed segment is finished.
-  alignas(64) std::atomic<std::uint32_t> unclaimed_{0};
+  // The segments nobody has claimed, [begin, end): begin in the lower half, end in the upper. A claim is a
+  // compare-and-swap that takes one off. Publishing is a release store and a claim acquires, so a claimer sees job_;
+  // that another job may have come in between with the same range left is harmless, as job_ is read after the claim
+  // and cannot change before the claimed segment is finished.
+  alignas(64) std::atomic<std::uint64_t> range_{0};
 
   // Segments that helpers have finished. Each helper adds its own with release, the caller's load acquires: results
   // are visible when it returns.

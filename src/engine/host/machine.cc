@@ -72,4 +72,12 @@ std::size_t physical_memory_bytes() noexcept {
   return pages > 0 && page > 0 ? static_cast<std::size_t>(pages) * static_cast<std::size_t>(page) : 0;
 }
 
+std::size_t last_level_cache_bytes() noexcept {
+#if defined(_SC_LEVEL3_CACHE_SIZE)
+  return static_cast<std::size_t>(std::max(sysconf(_SC_LEVEL3_CACHE_SIZE), 0L));
+#else
+  return 0;
+#endif
+}
+
 }  // namespace onesum::engine::host

@@ -15,4 +15,7 @@ double cpu_quota(const std::filesystem::path& root);
 
 std::size_t physical_memory_bytes() noexcept;
 
+// As the processor reports it, for all cores that share it; 0 if it does not. A virtual machine may own only a part.
+std::size_t last_level_cache_bytes() noexcept;
+
 }  // namespace onesum::engine::host

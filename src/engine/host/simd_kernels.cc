@@ -71,15 +71,32 @@ const Passes* find_passes(Element input, Element output) noexcept {
   return find_integer_passes(input, output);
 }
 
+// Copies of elements that are kLanes lanes of a format each.
+template <class Format, std::size_t kLanes>
 void run_copy(const KernelArgs& args) noexcept {
-  const std::size_t size = size_of(args.form->input);
-  const std::size_t first = args.first * size;
-  const std::size_t bytes = args.count * size;
+  const std::size_t first = args.first * kLanes;
+  const std::size_t count = args.count * kLanes;
   if (args.form->destinations > 1 || args.form->streaming) {
-    run_pass<U8, U8, 1>({args.form, args.destinations, args.sources, first, bytes});
+    run_pass<Format, Format, 1>({args.form, args.destinations, args.sources, first, count});
     if (args.form->streaming) hwy::FlushStream();
-  } else if (args.destinations[0] != args.sources[0] && bytes != 0) {
-    std::memcpy(args.destinations[0] + first, args.sources[0] + first, bytes);
+  } else if (args.destinations[0] != args.sources[0] && count != 0) {
+    std::memcpy(args.destinations[0] + first * Format::kBytes, args.sources[0] + first * Format::kBytes,
+                count * Format::kBytes);
+  }
+}
+
+Kernel choose_copy(Element element) noexcept {
+  switch (size_of(element)) {
+    case 1:
+      return &run_copy<U8, 1>;
+    case 2:
+      return &run_copy<U16, 1>;
+    case 4:
+      return &run_copy<U32, 1>;
+    case 8:
+      return &run_copy<U64, 1>;
+    default:
+      return &run_copy<U64, 2>;
   }
 }
 
@@ -147,7 +164,7 @@ void run_complex(const KernelArgs& args) noexcept {
 
 // Exported functions are not noexcept: Highway cannot take their address.
 Kernel choose(const ReduceForm& form) {
-  if (is_copy(form)) return &run_copy;
+  if (is_copy(form)) return choose_copy(form.input);
   const bool complex_input = part_of(form.input) != form.input;
   if (complex_input != (part_of(form.accumulator) != form.accumulator) ||
       complex_input != (part_of(form.output) != form.output)) {

@@ -95,8 +95,9 @@ struct Streams {
 
 // Elements [begin, end), fewer than a vector or so: vectors of 16 bytes, then single lanes. Touches nothing beyond.
 template <class S>
-HWY_NOINLINE void run_edge(const S& streams, std::size_t begin, std::size_t end) {
+HWY_NOINLINE void run_edge(const KernelArgs& args, std::size_t begin, std::size_t end) noexcept {
   using Lane = typename S::Lane;
+  const S streams(args);
   const hn::CappedTag<Lane, 16 / sizeof(Lane)> quarter;
   const hn::CappedTag<Lane, 1> one;
   const std::size_t lanes = hn::Lanes(quarter);
@@ -121,14 +122,15 @@ HWY_INLINE bool all_aligned(std::byte* const* destinations, std::size_t count, s
 template <class In, class Out, std::size_t kSources>
 HWY_NOINLINE void run_pass(const KernelArgs& args) noexcept {
   using S = Streams<In, Out, kSources>;
-  const S streams(args);
   const hn::ScalableTag<typename S::Lane> d;
   const std::size_t lanes = hn::Lanes(d);
   const std::size_t end = args.first + args.count;
+  if (args.count < lanes) return run_edge<S>(args, args.first, end);
+  const S streams(args);
   std::size_t index = args.first;
   if (args.count >= 16 * lanes) {  // worth aligning the stores
     index += elements_to_line<Out>(args.destinations[0] + index * Out::kBytes);
-    if (index != args.first) run_edge(streams, args.first, index);
+    if (index != args.first) run_edge<S>(args, args.first, index);
     if (args.form->streaming &&
         all_aligned(args.destinations, args.form->destinations, index * Out::kBytes)) {
       for (; index + 4 * lanes <= end; index += 4 * lanes) streams.template step4<true>(d, index);
@@ -136,7 +138,7 @@ HWY_NOINLINE void run_pass(const KernelArgs& args) noexcept {
     for (; index + 4 * lanes <= end; index += 4 * lanes) streams.template step4<false>(d, index);
   }
   for (; index + lanes <= end; index += lanes) streams.step(d, index);
-  if (index < end) run_edge(streams, index, end);
+  if (index < end) run_edge<S>(args, index, end);
 }
 
 }  // namespace onesum::engine::host::HWY_NAMESPACE

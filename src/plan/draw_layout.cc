@@ -1,0 +1,149 @@
+#include "plan/draw_layout.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "plan/locations.h"
+#include "plan/progress.h"
+#include "plan/rules.h"
+
+namespace onesum::plan {
+
+namespace {
+
+// Who wrote a chunk of a buffer: a box, and whether its value came by a message.
+struct Writer {
+  std::int32_t box = -1;
+  bool by_message = false;
+};
+
+class Placing {
+ public:
+  explicit Placing(const Plan& plan)
+      : plan_(plan),
+        locations_(plan),
+        writers_(locations_.size()),
+        senders_(plan.channels.size(), -1),
+        lane_row_(plan.lanes.size(), -1),
+        waits_(plan.lanes.size()),
+        box_after_(plan.lanes.size()) {}
+
+  Layout place() {
+    for (const StepRef& ref : run_to_end(plan_)) visit(ref);
+    add_results();
+    drop_needless_waits();
+    for (const Box& box : layout_.boxes) layout_.rows = std::max(layout_.rows, box.row + 1);
+    return std::move(layout_);
+  }
+
+ private:
+  void visit(StepRef ref) {
+    const auto lane = static_cast<std::size_t>(ref.lane);
+    const Step& step = plan_.lanes[lane].steps[static_cast<std::size_t>(ref.step)];
+    if (step.op == Op::kWait) {
+      const std::int32_t box = box_after_[static_cast<std::size_t>(step.lane)][static_cast<std::size_t>(step.step)];
+      if (box >= 0 && step.lane != ref.lane) waits_[lane].push_back(box);
+    } else if (step.op == Op::kRecv) {
+      const Operand& view = plan_.destinations(step).front();
+      for_each_chunk(view, [&](Writer& writer) {
+        writer = {senders_[static_cast<std::size_t>(step.channel)], true};
+      });
+    } else if (step.op != Op::kRelease) {
+      add_box(ref, step);
+    }
+    const std::int32_t last = box_after_[lane].empty() ? -1 : box_after_[lane].back();
+    const bool is_box = step.op == Op::kCopy || step.op == Op::kReduce || step.op == Op::kCall;
+    box_after_[lane].push_back(is_box ? static_cast<std::int32_t>(layout_.boxes.size()) - 1 : last);
+  }
+
+  template <class F>
+  void for_each_chunk(const Operand& operand, F&& f) {
+    for (std::uint32_t i = 0; i < operand.chunks.count; ++i) {
+      f(writers_[locations_.at(operand.buffer, operand.chunks.first + i)]);
+    }
+  }
+
+  void add_flow(const Flow& flow) {
+    const auto key = std::tuple(flow.kind, flow.from, flow.to, flow.from_device, flow.to_device);
+    if (seen_.insert(key).second) layout_.flows.push_back(flow);
+  }
+
+  void add_box(StepRef ref, const Step& step) {
+    const auto lane = static_cast<std::size_t>(ref.lane);
+    const auto number = static_cast<std::int32_t>(layout_.boxes.size());
+    std::int32_t row = lane_row_[lane] + 1;
+    const auto after = [&](std::int32_t box) {
+      if (box >= 0) row = std::max(row, layout_.boxes[static_cast<std::size_t>(box)].row + 1);
+    };
+    for (const std::int32_t box : waits_[lane]) {
+      after(box);
+      add_flow({Flow::Kind::kWait, box, number, device_of(box), step.device});
+    }
+    waits_[lane].clear();
+    for (const Operand& source : plan_.sources(step)) {
+      const std::int32_t home = plan_.buffer(source.buffer).device;
+      for_each_chunk(source, [&](const Writer& writer) {
+        after(writer.box);
+        const std::int32_t from = writer.box >= 0 ? device_of(writer.box) : home;
+        const Flow::Kind kind = writer.by_message ? Flow::Kind::kMessage : Flow::Kind::kMemory;
+        if (from != step.device) add_flow({kind, writer.box, number, from, step.device});
+      });
+    }
+    while (!taken_.insert({step.device, row}).second) ++row;
+    layout_.boxes.push_back({ref, step.device, row});
+    lane_row_[lane] = row;
+    for (const Operand& destination : plan_.destinations(step)) {
+      const Buffer& buffer = plan_.buffer(destination.buffer);
+      if (buffer.role == Role::kSlot) {
+        senders_[static_cast<std::size_t>(buffer.index)] = number;
+      } else {
+        for_each_chunk(destination, [&](Writer& writer) { writer = {number, false}; });
+      }
+    }
+  }
+
+  // Where data flows from a box to another it need not be said that the other waits for it.
+  void drop_needless_waits() {
+    std::erase_if(layout_.flows, [&](const Flow& wait) {
+      const auto flows_as = [&](Flow::Kind kind) {
+        return seen_.contains({kind, wait.from, wait.to, wait.from_device, wait.to_device});
+      };
+      return wait.kind == Flow::Kind::kWait && (flows_as(Flow::Kind::kMemory) || flows_as(Flow::Kind::kMessage));
+    });
+  }
+
+  std::int32_t device_of(std::int32_t box) const { return layout_.boxes[static_cast<std::size_t>(box)].device; }
+
+  void add_results() {
+    for (std::int32_t i = 0; i < static_cast<std::int32_t>(plan_.buffers.size()); ++i) {
+      const Buffer& buffer = plan_.buffer(i);
+      if (buffer.role != Role::kOutput && buffer.role != Role::kInOut) continue;
+      for_each_chunk({i, buffer.window, 0}, [&](const Writer& writer) {
+        if (writer.box < 0 || device_of(writer.box) == buffer.device) return;
+        add_flow({Flow::Kind::kMemory, writer.box, -1, device_of(writer.box), buffer.device});
+      });
+    }
+  }
+
+  const Plan& plan_;
+  Locations locations_;
+  std::vector<Writer> writers_;                        // by location
+  std::vector<std::int32_t> senders_;                  // by channel: the box that sent the message in its slot
+  std::vector<std::int32_t> lane_row_;                 // by lane: of its last box
+  std::vector<std::vector<std::int32_t>> waits_;       // by lane: boxes that its next box waits for
+  std::vector<std::vector<std::int32_t>> box_after_;   // by lane and step: the last box up to it
+  std::set<std::pair<std::int32_t, std::int32_t>> taken_;  // device and row
+  std::set<std::tuple<Flow::Kind, std::int32_t, std::int32_t, std::int32_t, std::int32_t>> seen_;
+  Layout layout_;
+};
+
+}  // namespace
+
+Layout lay_out(const Plan& plan) {
+  check_rules(plan);
+  return Placing(plan).place();
+}
+
+}  // namespace onesum::plan
