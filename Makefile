@@ -31,7 +31,8 @@ build/build.ninja: CMakePresets.json | setup
 build: setup build/build.ninja
 	cmake --build --preset release
 
-run: build
+run: setup build/build.ninja
+	cmake --build --preset release --target train_digits onesum_tool
 	build/examples/train_digits
 
 test: build
@@ -47,7 +48,8 @@ test-exhaustive: build
 	  echo "There are no exhaustive tests yet (tests/*/*_exhaustive_test.cc)."; \
 	fi
 
-bench: build
+bench: setup build/build.ninja
+	cmake --build --preset release --target onesum_tool
 	build/onesum bench --devices 2 --sizes 4,65536,8388608,268435456
 
 lint: check-format check-layers tidy

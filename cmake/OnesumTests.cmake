@@ -98,6 +98,10 @@ endforeach()
 add_test(NAME layers/check_layers COMMAND "${PROJECT_SOURCE_DIR}/tools/check_layers")
 add_test(NAME layers/self_test COMMAND "${PROJECT_SOURCE_DIR}/tools/check_layers" --self-test)
 set_tests_properties(layers/check_layers layers/self_test PROPERTIES LABELS fast TIMEOUT 60)
+if(EXISTS "${PROJECT_SOURCE_DIR}/tools/check_readme")
+  add_test(NAME pages/check_readme COMMAND "${PROJECT_SOURCE_DIR}/tools/check_readme")
+  set_tests_properties(pages/check_readme PROPERTIES LABELS fast TIMEOUT 60)
+endif()
 
 if(ONESUM_INSTALL AND NOT ONESUM_SANITIZE)
   add_test(NAME consumer/installed_package

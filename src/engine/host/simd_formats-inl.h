@@ -1,7 +1,8 @@
 // Formats: how elements in memory become vectors of accumulator lanes and back. Included once per SIMD target.
 //
-// A format has a Lane (the accumulator's type), kBytes (of one element in memory) and load, store and stream for
-// any vector length. Addresses need no alignment, except those given to stream: that of the bytes it writes.
+// A format has a Lane (the accumulator's type), kBytes (of one element in memory), load and store for any vector
+// length, and load2, store2 and stream2 for two vectors at once, which may hold their elements in any order as long
+// as it is the same in all three. Addresses need no alignment, except those given to stream2: a cache line's.
 #if defined(ONESUM_ENGINE_HOST_SIMD_FORMATS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ONESUM_ENGINE_HOST_SIMD_FORMATS_INL_H_
 #undef ONESUM_ENGINE_HOST_SIMD_FORMATS_INL_H_
@@ -9,6 +10,7 @@
 #define ONESUM_ENGINE_HOST_SIMD_FORMATS_INL_H_
 #endif
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -53,9 +55,34 @@ HWY_INLINE void stream_lanes(hn::Vec<D> v, D d, std::byte* to) {
   }
 }
 
+template <class D>
+struct Two {
+  hn::Vec<D> first;
+  hn::Vec<D> second;
+};
+
+// Two vectors at once, in the order of memory, for a format that has the rest.
+template <class Format, std::size_t kFormatBytes>
+struct InOrder {
+  template <class D>
+  static HWY_INLINE Two<D> load2(D d, const std::byte* from) {
+    return {Format::load(d, from), Format::load(d, from + hn::Lanes(d) * kFormatBytes)};
+  }
+  template <class D>
+  static HWY_INLINE void store2(const Two<D>& v, D d, std::byte* to) {
+    Format::store(v.first, d, to);
+    Format::store(v.second, d, to + hn::Lanes(d) * kFormatBytes);
+  }
+  template <class D>
+  static HWY_INLINE void stream2(const Two<D>& v, D d, std::byte* to) {
+    Format::stream(v.first, d, to);
+    Format::stream(v.second, d, to + hn::Lanes(d) * kFormatBytes);
+  }
+};
+
 // Elements that are accumulators themselves.
 template <class T>
-struct Plain {
+struct Plain : InOrder<Plain<T>, sizeof(T)> {
   using Lane = T;
   static constexpr std::size_t kBytes = sizeof(T);
 
@@ -75,7 +102,7 @@ struct Plain {
 
 // Floats of 16 bits, accumulated in 32. `Bits` converts between lanes of 16 bits and floats.
 template <class Bits>
-struct Narrow {
+struct Narrow : InOrder<Narrow<Bits>, 2> {
   using Lane = float;
   static constexpr std::size_t kBytes = 2;
 
@@ -109,19 +136,57 @@ struct BFloat16Bits {
     const hn::Rebind<std::uint32_t, D> du;
     return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(du, bits)));
   }
-  // To nearest even; Highway's own conversion truncates. A NaN could lose its payload by truncation and become an
-  // infinity by rounding, so its quiet bit is set instead.
   template <class D>
   static HWY_INLINE Bits16<D> round(D d, hn::Vec<D> v) {
+    return low_halves(d, hn::ShiftRight<16>(round_in_place(d, v)));
+  }
+  // To nearest even, in the upper half of each lane; Highway's own conversion truncates. A NaN could lose its payload
+  // by truncation and become an infinity by rounding, so its quiet bit is set instead.
+  template <class D>
+  static HWY_INLINE hn::Vec<hn::Rebind<std::uint32_t, D>> round_in_place(D, hn::Vec<D> v) {
     const hn::Rebind<std::uint32_t, D> du;
     const auto bits = hn::BitCast(du, v);
     const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
     const auto rounded = hn::Add(hn::Add(bits, hn::Set(du, 0x7FFF)), odd);
     const auto quiet = hn::Or(bits, hn::Set(du, 0x400000));
     const auto is_nan = hn::RebindMask(du, hn::IsNaN(v));
-    return low_halves(d, hn::ShiftRight<16>(hn::IfThenElse(is_nan, quiet, rounded)));
+    return hn::IfThenElse(is_nan, quiet, rounded);
   }
 };
+
+// bfloat16 to bfloat16. A lane of 32 bits holds two elements, and either of them becomes a float by one operation in
+// place: two vectors are the even and the odd elements. Twice as fast in cache as moving elements to lanes of their
+// own.
+struct PairedBFloat16 : Narrow<BFloat16Bits> {
+  template <class D>
+  static HWY_INLINE Two<D> load2(D d, const std::byte* from) {
+    const hn::Rebind<std::uint32_t, D> du;
+    const auto pairs = load_lanes(du, from);
+    return {hn::BitCast(d, hn::ShiftLeft<16>(pairs)), hn::BitCast(d, hn::And(pairs, upper(du)))};
+  }
+  template <class D>
+  static HWY_INLINE void store2(const Two<D>& v, D d, std::byte* to) {
+    store_lanes(join(v, d), hn::Rebind<std::uint32_t, D>(), to);
+  }
+  template <class D>
+  static HWY_INLINE void stream2(const Two<D>& v, D d, std::byte* to) {
+    stream_lanes(join(v, d), hn::Rebind<std::uint32_t, D>(), to);
+  }
+
+ private:
+  template <class DU>
+  static HWY_INLINE hn::Vec<DU> upper(DU du) {
+    return hn::Set(du, 0xFFFF0000U);
+  }
+  template <class D>
+  static HWY_INLINE hn::Vec<hn::Rebind<std::uint32_t, D>> join(const Two<D>& v, D d) {
+    const hn::Rebind<std::uint32_t, D> du;
+    const auto even = BFloat16Bits::round_in_place(d, v.first);
+    const auto odd = BFloat16Bits::round_in_place(d, v.second);
+    return hn::Or(hn::ShiftRight<16>(even), hn::And(odd, upper(du)));
+  }
+};
+static_assert(std::endian::native == std::endian::little, "the even element is the lower half of a lane");
 
 #if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128 || HWY_TARGET == HWY_SSSE3 || HWY_TARGET == HWY_SSE4
 // Targets without instructions for binary16. Highway's emulation truncates, and does not know infinities and NaN.

@@ -2,8 +2,8 @@
 
 #include <cstring>
 
-// SSSE3 alone, and what Ice Lake adds to AVX-512, would make nothing here faster.
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
+// SSSE3 alone, and what Ice Lake adds to AVX-512, would make nothing here faster; SVE has no vectors in structs.
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
 // The fallback is one lane at a time for every compiler: emulated vectors take minutes to compile.
 #define HWY_BROKEN_EMU128 1
 #undef HWY_TARGET_INCLUDE
@@ -52,7 +52,7 @@ const Passes* find_plain_passes(Element element) noexcept {
     case Element::kFloat16:
       return &kPasses<F16, F16>;
     case Element::kBFloat16:
-      return &kPasses<BF16, BF16>;
+      return &kPasses<PairedBFloat16, PairedBFloat16>;
     case Element::kFloat32:
       return &kPasses<F32, F32>;
     case Element::kFloat64:

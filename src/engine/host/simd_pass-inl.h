@@ -68,26 +68,44 @@ struct Streams {
     for (std::size_t i = 0; i < num_destinations; ++i) Out::store(v, d, destinations[i] + index * Out::kBytes);
   }
 
+  template <std::size_t kFirst, std::size_t kCount, class D>
+  HWY_INLINE Two<D> tree2(D d, std::size_t index) const {
+    if constexpr (kCount == 1) {
+      return In::load2(d, sources[kFirst] + index * In::kBytes);
+    } else {
+      constexpr std::size_t kLeft = std::bit_floor(kCount - 1);
+      const Two<D> left = tree2<kFirst, kLeft>(d, index);
+      const Two<D> right = tree2<kFirst + kLeft, kCount - kLeft>(d, index);
+      return {hn::Add(left.first, right.first), hn::Add(left.second, right.second)};
+    }
+  }
+
+  template <class D>
+  HWY_INLINE Two<D> result2(D d, std::size_t index) const {
+    const Two<D> v = tree2<0, kSources>(d, index);
+    if constexpr (hwy::IsFloat<Lane>()) {
+      if (divides) {
+        const auto by = hn::Set(d, divisor);
+        return {hn::Div(v.first, by), hn::Div(v.second, by)};
+      }
+    }
+    return v;
+  }
+
   // Four vectors at a time. All sources are read before anything is written: a destination may be a source.
   template <bool kStreaming, class D>
   HWY_INLINE void step4(D d, std::size_t index) const {
-    const std::size_t lanes = hn::Lanes(d);
-    const auto v0 = result(d, index);
-    const auto v1 = result(d, index + lanes);
-    const auto v2 = result(d, index + 2 * lanes);
-    const auto v3 = result(d, index + 3 * lanes);
+    const std::size_t two_vectors = 2 * hn::Lanes(d);
+    const Two<D> front = result2(d, index);
+    const Two<D> back = result2(d, index + two_vectors);
     for (std::size_t i = 0; i < num_destinations; ++i) {
       std::byte* to = destinations[i] + index * Out::kBytes;
       if constexpr (kStreaming) {
-        Out::stream(v0, d, to);
-        Out::stream(v1, d, to + lanes * Out::kBytes);
-        Out::stream(v2, d, to + 2 * lanes * Out::kBytes);
-        Out::stream(v3, d, to + 3 * lanes * Out::kBytes);
+        Out::stream2(front, d, to);
+        Out::stream2(back, d, to + two_vectors * Out::kBytes);
       } else {
-        Out::store(v0, d, to);
-        Out::store(v1, d, to + lanes * Out::kBytes);
-        Out::store(v2, d, to + 2 * lanes * Out::kBytes);
-        Out::store(v3, d, to + 3 * lanes * Out::kBytes);
+        Out::store2(front, d, to);
+        Out::store2(back, d, to + two_vectors * Out::kBytes);
       }
     }
   }
