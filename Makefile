@@ -32,7 +32,7 @@ build: setup build/build.ninja
 	cmake --build --preset release
 
 run: setup build/build.ninja
-	cmake --build --preset release --target train_digits onesum_tool
+	cmake --build --preset release --target onesum_example_train_digits onesum_tool
 	build/examples/train_digits
 
 test: build

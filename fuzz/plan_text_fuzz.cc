@@ -1,5 +1,5 @@
-// Texts of plans: whatever parses prints back to the same plan, and only onesum::Error comes out of parsing it,
-// printing it, proving it, costing it and drawing it.
+// Texts of plans: whatever parses prints back to the same plan, and only onesum::Error comes out of parsing
+// it, printing it, proving it, costing it and drawing it.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

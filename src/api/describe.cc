@@ -15,7 +15,7 @@ planner::TensorInfo info_of(const Tensor& tensor, const std::string& name) {
   return {tensor.dtype(), tensor.shape(), tensor.device()};
 }
 
-planner::ComponentInfo component_of(const Value& value, const std::string& name) {
+planner::ComponentInfo component_of(const Value& value, const std::string& name, const Device& defaults) {
   planner::ComponentInfo component;
   if (const auto* tensor = std::get_if<Tensor>(&value)) {
     component.tensor = info_of(*tensor, name);
@@ -25,7 +25,7 @@ planner::ComponentInfo component_of(const Value& value, const std::string& name)
   component.tensor = info_of(slices.values, name + " (values)");
   component.indices = info_of(slices.indices, name + " (indices)");
   component.dense_shape = slices.dense_shape;
-  check_slices(slices, name);
+  check_slices(slices, name, defaults);
   return component;
 }
 
@@ -33,7 +33,7 @@ planner::PairInfo pair_info(const Pair& pair, const std::string& name, const Dev
   planner::PairInfo info;
   info.declared_dtype = pair.declared_dtype;
   for (std::size_t r = 0; r < pair.value->size(); ++r) {
-    info.replicas.push_back(component_of(pair.value->value(r), name + ": replica " + std::to_string(r)));
+    info.replicas.push_back(component_of(pair.value->value(r), name + ": replica " + std::to_string(r), defaults));
   }
   if (pair.results == nullptr) {
     info.destinations.assign(pair.destinations.begin(), pair.destinations.end());
@@ -41,7 +41,7 @@ planner::PairInfo pair_info(const Pair& pair, const std::string& name, const Dev
   }
   for (std::size_t d = 0; d < pair.results->size(); ++d) {
     const Value& result = pair.results->value(d);
-    info.results.push_back(component_of(result, name + ": result " + std::to_string(d)));
+    info.results.push_back(component_of(result, name + ": result " + std::to_string(d), defaults));
     info.destinations.push_back(device_of(result));
     // Several replicas' slices are concatenated: none of them is the result.
     const bool can_replace = !info.results.back().indices || pair.value->size() == 1;

@@ -14,10 +14,12 @@
 namespace onesum {
 
 struct Config {
-  std::optional<unsigned> threads;  // ONESUM_THREADS; absent: as many as the process may use cores
-  std::optional<std::size_t>
-      pool_bytes;  // ONESUM_POOL_BYTES: freed memory kept for reuse; absent: the engine's choice
-  LogLevel log_level = LogLevel::kWarning;  // ONESUM_LOG
+  // ONESUM_THREADS; absent: as many as the cores the process may use.
+  std::optional<unsigned> threads;
+  // ONESUM_POOL_BYTES, of freed memory kept for reuse; absent: the engine's choice.
+  std::optional<std::size_t> pool_bytes;
+  // ONESUM_LOG
+  LogLevel log_level = LogLevel::kWarning;
   friend bool operator==(const Config&, const Config&) = default;
 };
 

@@ -8,8 +8,8 @@ namespace {
 
 enum class Kind : std::uint8_t { kUnsigned, kSigned, kReal, kComplex };
 
-// Enough of a type to decide whether its values are values of another. Of floating-point types, every value is
-// an integer of at most `digits` binary digits times a power of two from `lowest` up, below 2^`highest`.
+// Enough of a type to decide whether its values are values of another. Of floating-point types, every value
+// is an integer of at most `digits` binary digits times a power of two from `lowest` up, below 2^`highest`.
 struct Traits {
   std::string_view name;
   std::size_t size;
@@ -39,7 +39,9 @@ constexpr std::array<Traits, kNumElements> kTraits = {{
     {"uint128", 16, Kind::kUnsigned, 128, 0, 128},
 }};
 
-constexpr const Traits& traits(Element element) noexcept { return kTraits[static_cast<std::size_t>(element)]; }
+constexpr const Traits& traits(Element element) noexcept {
+  return kTraits[static_cast<std::size_t>(element)];
+}
 
 }  // namespace
 

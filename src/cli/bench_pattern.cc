@@ -39,9 +39,9 @@ T value_at(std::size_t replica, std::size_t element) {
     const auto number = static_cast<int>(bits % 201);
     return static_cast<T>(std::is_signed_v<T> ? number - 100 : number);
   } else {
-    const double number =
-        std::ldexp(static_cast<double>(bits % 2001) - 1000, static_cast<int>((bits >> 32) % 8) - 12);
-    const double other = static_cast<double>((bits >> 40) % 201) / 100 - 1;
+    const double fraction = (static_cast<double>(bits % 2001) - 1000) / 997;  // uses all bits of a mantissa
+    const double number = std::ldexp(fraction, static_cast<int>((bits >> 32) % 8) - 3);
+    const double other = static_cast<double>((bits >> 40) % 201) / 99 - 1;
     if constexpr (kIsComplex<T>) {
       return T(static_cast<typename T::value_type>(number), static_cast<typename T::value_type>(other));
     } else if constexpr (kIsSmallFloat<T>) {

@@ -18,8 +18,8 @@ class Builder {
   std::int32_t add_channel(Channel channel);
   std::int32_t add_lane(std::int32_t rank);
 
-  // Buffers. The window is the whole pack unless given; an input of a pack with Contract::kConcatenate has room for
-  // its own chunk only. They return the buffer's number.
+  // Buffers. The window is the whole pack unless given; an input of a pack with Contract::kConcatenate has
+  // room for its own chunk only. They return the buffer's number.
   std::int32_t input(std::int32_t pack, std::int32_t replica, Element element);
   std::int32_t output(std::int32_t pack, std::int32_t destination);
   std::int32_t inout(std::int32_t pack, std::int32_t replica, Element element);
@@ -35,8 +35,8 @@ class Builder {
                     Operand source);
   std::int32_t reduce(std::int32_t lane, std::int32_t device, std::span<const Operand> destinations,
                       std::span<const Operand> sources, Element accumulator, std::int64_t divisor = 1);
-  std::int32_t call(std::int32_t lane, std::int32_t device, Operand destination, std::span<const Operand> sources,
-                    Element accumulator, std::int64_t divisor = 1);
+  std::int32_t call(std::int32_t lane, std::int32_t device, Operand destination,
+                    std::span<const Operand> sources, Element accumulator, std::int64_t divisor = 1);
   std::int32_t recv(std::int32_t lane, std::int32_t channel, Operand view);
   std::int32_t release(std::int32_t lane, std::int32_t channel);
   std::int32_t wait(std::int32_t lane, std::int32_t other_lane, std::int32_t step_number);

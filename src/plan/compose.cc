@@ -1,12 +1,12 @@
 #include "plan/compose.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "plan/refuse.h"
 
@@ -100,7 +100,9 @@ class Composition {
     return places;
   }
 
-  std::vector<Step>& steps_of(std::int32_t lane) { return whole_.lanes[static_cast<std::size_t>(lane)].steps; }
+  std::vector<Step>& steps_of(std::int32_t lane) {
+    return whole_.lanes[static_cast<std::size_t>(lane)].steps;
+  }
 
   void append_lanes(const Plan& part) {
     std::vector<std::size_t> lengths;  // before this part
@@ -110,7 +112,8 @@ class Composition {
       for (const std::int32_t place : places) wait_for_all(place, lengths);
     }
     std::vector<std::int32_t> first_step;  // of this part, in the lane where each of its lanes goes
-    for (const std::int32_t place : places) first_step.push_back(static_cast<std::int32_t>(steps_of(place).size()));
+    for (const std::int32_t place : places)
+      first_step.push_back(static_cast<std::int32_t>(steps_of(place).size()));
     for (std::size_t i = 0; i < part.lanes.size(); ++i) {
       for (Step step : part.lanes[i].steps) {
         step.first_operand += first_operand_;

@@ -1,8 +1,8 @@
 // Plans made of plans over the same devices: packs of a batch side by side, or one after the other.
 //
-// The result has the packs, channels, buffers and steps of all, renumbered in the order given; parallel channels of
-// the same two devices get numbers of their own, and so do temporaries. It claims the order of additions that all of
-// them claim, or lists them ("canonical + ring"); the same with the algorithm.
+// The result has the packs, channels, buffers and steps of all, renumbered in the order given; parallel
+// channels of the same two devices get numbers of their own, and so do temporaries. It claims the order of
+// additions that all of them claim, or lists them ("canonical + ring"); the same with the algorithm.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,18 @@
 namespace onesum::plan {
 
 enum class LaneUse : std::uint8_t {
-  kShared,    // the ith lane of a rank runs its steps of the first plan, then of the second, …: as many lanes as the
-              // widest plan has
+  kShared,  // the ith lane of a rank runs its steps of the first plan, then of the second, …: as many lanes
+            // as the widest plan has
   kSeparate,  // every plan keeps lanes of its own, which run side by side
 };
 
-// Plans that have nothing to do with each other. Proved if each of them is (plan/verify.h): none waits for another,
-// and shared lanes take them in the same order everywhere.
-// Throws invalid_argument if there is no plan or they are not over the same devices.
+// Plans that have nothing to do with each other. Proved if each of them is (plan/verify.h): none waits for
+// another, and shared lanes take them in the same order everywhere. Throws invalid_argument if there is no
+// plan or they are not over the same devices.
 Plan side_by_side(std::span<const Plan> plans, LaneUse lanes = LaneUse::kShared);
 
-// The same, but on each rank no step of a plan begins before all steps of the plans before it are done on that rank.
+// The same, but on each rank no step of a plan begins before all steps of the plans before it are done on
+// that rank.
 Plan in_sequence(std::span<const Plan> plans);
 
 }  // namespace onesum::plan

@@ -18,7 +18,9 @@ struct Moment {
   std::size_t chain = 0;
 };
 
-Moment later(const Moment& a, const Moment& b) { return {std::max(a.time, b.time), std::max(a.chain, b.chain)}; }
+Moment later(const Moment& a, const Moment& b) {
+  return {std::max(a.time, b.time), std::max(a.chain, b.chain)};
+}
 
 struct Line {
   std::deque<Moment> arrivals;  // of messages that nobody received yet
@@ -83,8 +85,9 @@ class Scheduling {
       case Op::kWait:
         return awaited(step) != nullptr ? std::max(start, awaited(step)->time) : kNever;
       case Op::kRecv:
-        return line(step.channel).arrivals.empty() ? kNever
-                                                   : std::max(start, line(step.channel).arrivals.front().time);
+        return line(step.channel).arrivals.empty()
+                   ? kNever
+                   : std::max(start, line(step.channel).arrivals.front().time);
       case Op::kRelease:
         return start;
       default:
@@ -159,7 +162,8 @@ class Scheduling {
     Line& to = line(buffer.index);
     if (to.freed.empty()) refuse("cost: a step sends twice on one channel");
     to.freed.pop_front();
-    to.arrivals.push_back({now.time + constants_.alpha + constants_.beta * static_cast<double>(bytes), now.chain});
+    to.arrivals.push_back(
+        {now.time + constants_.alpha + constants_.beta * static_cast<double>(bytes), now.chain});
     cost_.devices[static_cast<std::size_t>(buffer.device)].bytes_sent += bytes;
     ++cost_.messages;
   }
@@ -176,10 +180,10 @@ class Scheduling {
   const Plan& plan_;
   const Sizes& sizes_;
   const CostConstants& constants_;
-  std::vector<Moment> lanes_;               // where each lane stands
-  std::vector<std::vector<Moment>> done_;   // of each lane, when its steps were done
-  std::vector<Line> lines_;                 // by channel
-  std::vector<double> busy_until_;          // by rank
+  std::vector<Moment> lanes_;              // where each lane stands
+  std::vector<std::vector<Moment>> done_;  // of each lane, when its steps were done
+  std::vector<Line> lines_;                // by channel
+  std::vector<double> busy_until_;         // by rank
   Cost cost_;
 };
 

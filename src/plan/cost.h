@@ -1,9 +1,10 @@
 // What a plan would cost for given sizes: steps, bytes and a predicted time. Nothing is run.
 //
-// The time follows from list scheduling with three constants: a rank does one step at a time, of those that can begin
-// the one that can begin first; a step takes gamma per byte that it reads and writes, a message arrives alpha plus
-// beta per byte after the step that sent it. Messages are not cut into segments here, so for large sizes the time is
-// an upper bound of what a pipelined executor needs; it is meant for comparing plans.
+// The time follows from list scheduling with three constants: a rank does one step at a time, of those that
+// can begin the one that can begin first; a step takes gamma per byte that it reads and writes, a message
+// arrives alpha plus beta per byte after the step that sent it. Messages are not cut into segments here, so
+// for large sizes the time is an upper bound of what a pipelined executor needs; it is meant for comparing
+// plans.
 #pragma once
 
 #include <cstddef>
@@ -16,10 +17,10 @@
 namespace onesum::plan {
 
 struct CostConstants {
-  double alpha = 2e-6;     // seconds per message: publishing it and being noticed by a waiting thread
-  double beta = 1e-10;     // seconds per byte of a message: 10 GB/s
-  double gamma = 1e-10;    // seconds per byte of memory traffic: 10 GB/s read and written
-  std::size_t slots = 2;   // of each channel
+  double alpha = 2e-6;    // seconds per message: publishing it and being noticed by a waiting thread
+  double beta = 1e-10;    // seconds per byte of a message: 10 GB/s
+  double gamma = 1e-10;   // seconds per byte of memory traffic: 10 GB/s read and written
+  std::size_t slots = 2;  // of each channel
 };
 
 struct DeviceCost {
@@ -30,12 +31,12 @@ struct DeviceCost {
 };
 
 struct Cost {
-  std::size_t steps = 0;          // that move or compute: copies, reductions, calls
+  std::size_t steps = 0;  // that move or compute: copies, reductions, calls
   std::size_t messages = 0;
   std::size_t longest_chain = 0;  // steps of which each must wait for the one before it
   std::vector<DeviceCost> devices;
   DeviceCost total;
-  double seconds = 0;             // predicted, from the first step to the last
+  double seconds = 0;  // predicted, from the first step to the last
 };
 
 // For a plan that gets to its end (plan/verify.h); throws invalid_argument if it does not.

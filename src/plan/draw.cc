@@ -1,12 +1,12 @@
 #include "plan/draw.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <iterator>
 #include <set>
+
+#include <fmt/format.h>
 
 #include "plan/draw_layout.h"
 #include "plan/refuse.h"
@@ -22,8 +22,8 @@ constexpr double kGap = 46;  // between columns: room for arrows
 constexpr double kBoxHeight = 38;
 constexpr double kRowHeight = 66;
 constexpr double kPillHeight = 24;
-constexpr double kHeader = 132;  // title, legend and the devices' names
-constexpr double kLetter = 6.7;  // width of a monospaced letter of 11 px
+constexpr double kHeader = 132;       // title, legend and the devices' names
+constexpr double kLetter = 6.7;       // width of a monospaced letter of 11 px
 constexpr double kTitleLetter = 7.6;  // of one of a device's name
 constexpr double kNarrowest = 120;
 
@@ -34,9 +34,12 @@ std::size_t longest_formula(std::size_t columns) {
 }
 
 // Arrows have the colour of the device they come from.
-constexpr std::array kColours = {"#1b6ca8", "#c1541c", "#2e7d4f", "#8e3b8a", "#a07d00", "#b3304a", "#3f51a3", "#4d6b6b"};
+constexpr std::array kColours = {"#1b6ca8", "#c1541c", "#2e7d4f", "#8e3b8a",
+                                 "#a07d00", "#b3304a", "#3f51a3", "#4d6b6b"};
 
-std::string_view colour(std::int32_t device) { return kColours[static_cast<std::size_t>(device) % kColours.size()]; }
+std::string_view colour(std::int32_t device) {
+  return kColours[static_cast<std::size_t>(device) % kColours.size()];
+}
 
 std::string escaped(std::string_view text) {
   std::string out;
@@ -61,11 +64,13 @@ struct Point {
 
 class Drawing {
  public:
-  Drawing(const Plan& plan, const DrawOptions& options) : plan_(plan), options_(options), layout_(lay_out(plan)) {
+  Drawing(const Plan& plan, const DrawOptions& options)
+      : plan_(plan), options_(options), layout_(lay_out(plan)) {
     const std::size_t devices = plan.device_rank.size();
     std::vector<bool> has_boxes(devices, false);
     for (const Box& box : layout_.boxes) has_boxes[static_cast<std::size_t>(box.device)] = true;
-    const std::size_t longest = longest_formula(static_cast<std::size_t>(std::ranges::count(has_boxes, true)));
+    const std::size_t longest =
+        longest_formula(static_cast<std::size_t>(std::ranges::count(has_boxes, true)));
     for (std::int32_t device = 0; device < static_cast<std::int32_t>(devices); ++device) {
       widths_.push_back(std::max(kNarrowest, static_cast<double>(name_of(device).size()) * kTitleLetter));
     }
@@ -109,16 +114,20 @@ class Drawing {
   double box_width(std::int32_t device) const { return widths_[static_cast<std::size_t>(device)]; }
   double centre_x(std::int32_t device) const { return column_x(device) + box_width(device) / 2; }
   double top_y() const { return kHeader; }  // of the replicas
-  double row_y(std::int32_t row) const { return top_y() + kPillHeight + 36 + static_cast<double>(row) * kRowHeight; }
+  double row_y(std::int32_t row) const {
+    return top_y() + kPillHeight + 36 + static_cast<double>(row) * kRowHeight;
+  }
   double bottom_y() const { return row_y(layout_.rows) + 6; }  // of the results
 
   void begin() {
-    put("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} {1:.0f}\" "
+    put("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 "
+        "{0:.0f} {1:.0f}\" "
         "font-family=\"ui-monospace, 'DejaVu Sans Mono', Menlo, monospace\" font-size=\"11\">\n",
         width_, height_);
     put("<defs>\n");
     for (std::size_t i = 0; i < kColours.size(); ++i) {
-      put("<marker id=\"head{}\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" "
+      put("<marker id=\"head{}\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"7\" "
+          "markerHeight=\"7\" "
           "orient=\"auto\"><path d=\"M0,0.8 L8,4 L0,7.2 z\" fill=\"{}\"/></marker>\n",
           i, kColours[i]);
     }
@@ -151,8 +160,8 @@ class Drawing {
   void legend() {
     double x = kMargin;
     const auto entry = [&](std::string_view shape, std::string_view words) {
-      put("<g transform=\"translate({:.1f},70)\">{}<text x=\"30\" y=\"11\" fill=\"#555555\">{}</text></g>\n", x, shape,
-          words);
+      put("<g transform=\"translate({:.1f},70)\">{}<text x=\"30\" y=\"11\" fill=\"#555555\">{}</text></g>\n",
+          x, shape, words);
       x += 30 + static_cast<double>(words.size()) * kLetter + 22;
     };
     const auto has = [&](Flow::Kind kind) {
@@ -162,7 +171,8 @@ class Drawing {
       return fmt::format("<path d=\"M0,7 L24,7\" stroke=\"#555555\" stroke-width=\"1.6\" {}/>", style);
     };
     const auto square = [](std::string_view fill) {
-      return fmt::format("<rect y=\"0\" width=\"22\" height=\"14\" rx=\"3\" fill=\"{}\" stroke=\"#8a8a8a\"/>", fill);
+      return fmt::format("<rect y=\"0\" width=\"22\" height=\"14\" rx=\"3\" fill=\"{}\" stroke=\"#8a8a8a\"/>",
+                         fill);
     };
     const auto has_step = [&](Op op) {
       return std::ranges::any_of(layout_.boxes, [&](const Box& box) { return step_of(box).op == op; });
@@ -216,8 +226,8 @@ class Drawing {
     put("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{}\" rx=\"{}\" fill=\"#f1f1ec\" "
         "stroke=\"{}\"/>\n",
         centre_x(device) - width / 2, y, width, kPillHeight, kPillHeight / 2, colour(device));
-    put("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" fill=\"#333333\">{}</text>\n", centre_x(device),
-        y + 16, shown);
+    put("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" fill=\"#333333\">{}</text>\n",
+        centre_x(device), y + 16, shown);
   }
 
   void box(std::size_t number) {
@@ -229,7 +239,8 @@ class Drawing {
         "stroke-width=\"1.2\"/>\n",
         x, y, box_width(box.device), kBoxHeight, fill_of(step_of(box).op), colour(box.device));
     put("<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"#6a6a6a\">{}</text>\n", x + 9, y + 15, escaped(label.head));
-    put("<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"#1d1d1d\">{}</text>\n", x + 9, y + 30, escaped(label.formula));
+    put("<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"#1d1d1d\">{}</text>\n", x + 9, y + 30,
+        escaped(label.formula));
   }
 
   // Where an arrow leaves a box or a replica, and where it meets a box or a result.
@@ -237,7 +248,8 @@ class Drawing {
     const bool rightwards = flow.to_device > flow.from_device;
     if (flow.from < 0) return {centre_x(flow.from_device), top_y() + kPillHeight};
     const Box& box = layout_.boxes[static_cast<std::size_t>(flow.from)];
-    return {column_x(box.device) + (rightwards ? box_width(box.device) : 0), row_y(box.row) + kBoxHeight - 10};
+    return {column_x(box.device) + (rightwards ? box_width(box.device) : 0),
+            row_y(box.row) + kBoxHeight - 10};
   }
 
   Point end_of(const Flow& flow) const {
@@ -256,8 +268,8 @@ class Drawing {
     const double bend = std::min(std::abs(b.x - a.x) * 0.5, 90.0);
     const Point c = flow.from < 0 ? Point{a.x, a.y + 30} : Point{a.x + direction * bend, a.y};
     const Point d = flow.to < 0 ? Point{b.x, b.y - 30} : Point{b.x - direction * bend, b.y};
-    put("<path d=\"M{:.1f},{:.1f} C{:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f}\" fill=\"none\" {}/>\n", a.x, a.y, c.x, c.y,
-        d.x, d.y, b.x, b.y, stroke(flow));
+    put("<path d=\"M{:.1f},{:.1f} C{:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f}\" fill=\"none\" {}/>\n", a.x,
+        a.y, c.x, c.y, d.x, d.y, b.x, b.y, stroke(flow));
   }
 
   // Within a column, beside the boxes.
@@ -265,16 +277,17 @@ class Drawing {
     const Box& from = layout_.boxes[static_cast<std::size_t>(flow.from)];
     const Box& to = layout_.boxes[static_cast<std::size_t>(flow.to)];
     const double x = column_x(from.device) + box_width(from.device);
-    put("<path d=\"M{0:.1f},{1:.1f} C{2:.1f},{1:.1f} {2:.1f},{3:.1f} {0:.1f},{3:.1f}\" fill=\"none\" {4}/>\n", x,
-        row_y(from.row) + kBoxHeight - 10, x + 26, row_y(to.row) + 10, stroke(flow));
+    put("<path d=\"M{0:.1f},{1:.1f} C{2:.1f},{1:.1f} {2:.1f},{3:.1f} {0:.1f},{3:.1f}\" fill=\"none\" {4}/>\n",
+        x, row_y(from.row) + kBoxHeight - 10, x + 26, row_y(to.row) + 10, stroke(flow));
   }
 
   static std::string stroke(const Flow& flow) {
     std::string_view dashes;
     if (flow.kind == Flow::Kind::kMemory) dashes = " stroke-dasharray=\"6,3\"";
     if (flow.kind == Flow::Kind::kWait) dashes = " stroke-dasharray=\"1.5,3\"";
-    return fmt::format("stroke=\"{}\" stroke-width=\"1.5\" stroke-opacity=\"0.8\" marker-end=\"url(#head{})\"{}",
-                       colour(flow.from_device), static_cast<std::size_t>(flow.from_device) % kColours.size(), dashes);
+    return fmt::format(
+        "stroke=\"{}\" stroke-width=\"1.5\" stroke-opacity=\"0.8\" marker-end=\"url(#head{})\"{}",
+        colour(flow.from_device), static_cast<std::size_t>(flow.from_device) % kColours.size(), dashes);
   }
 
   const Plan& plan_;
@@ -298,11 +311,12 @@ std::string to_svg(const Plan& plan, const DrawOptions& options) {
     }));
   }
   if (plan.device_rank.size() > kMaxDrawnDevices || steps > kMaxDrawnSteps) {
-    refuse(fmt::format("a drawing shows at most {} devices and {} steps, the plan has {} and {}", kMaxDrawnDevices,
-                       kMaxDrawnSteps, plan.device_rank.size(), steps));
+    refuse(fmt::format("a drawing shows at most {} devices and {} steps, the plan has {} and {}",
+                       kMaxDrawnDevices, kMaxDrawnSteps, plan.device_rank.size(), steps));
   }
   if (!options.device_names.empty() && options.device_names.size() != plan.device_rank.size()) {
-    refuse(fmt::format("{} device names for {} devices", options.device_names.size(), plan.device_rank.size()));
+    refuse(
+        fmt::format("{} device names for {} devices", options.device_names.size(), plan.device_rank.size()));
   }
   return Drawing(plan, options).draw();
 }

@@ -43,13 +43,13 @@ class Placing {
     const auto lane = static_cast<std::size_t>(ref.lane);
     const Step& step = plan_.lanes[lane].steps[static_cast<std::size_t>(ref.step)];
     if (step.op == Op::kWait) {
-      const std::int32_t box = box_after_[static_cast<std::size_t>(step.lane)][static_cast<std::size_t>(step.step)];
+      const std::int32_t box =
+          box_after_[static_cast<std::size_t>(step.lane)][static_cast<std::size_t>(step.step)];
       if (box >= 0 && step.lane != ref.lane) waits_[lane].push_back(box);
     } else if (step.op == Op::kRecv) {
       const Operand& view = plan_.destinations(step).front();
-      for_each_chunk(view, [&](Writer& writer) {
-        writer = {senders_[static_cast<std::size_t>(step.channel)], true};
-      });
+      for_each_chunk(
+          view, [&](Writer& writer) { writer = {senders_[static_cast<std::size_t>(step.channel)], true}; });
     } else if (step.op != Op::kRelease) {
       add_box(ref, step);
     }
@@ -110,11 +110,14 @@ class Placing {
       const auto flows_as = [&](Flow::Kind kind) {
         return seen_.contains({kind, wait.from, wait.to, wait.from_device, wait.to_device});
       };
-      return wait.kind == Flow::Kind::kWait && (flows_as(Flow::Kind::kMemory) || flows_as(Flow::Kind::kMessage));
+      return wait.kind == Flow::Kind::kWait &&
+             (flows_as(Flow::Kind::kMemory) || flows_as(Flow::Kind::kMessage));
     });
   }
 
-  std::int32_t device_of(std::int32_t box) const { return layout_.boxes[static_cast<std::size_t>(box)].device; }
+  std::int32_t device_of(std::int32_t box) const {
+    return layout_.boxes[static_cast<std::size_t>(box)].device;
+  }
 
   void add_results() {
     for (std::int32_t i = 0; i < static_cast<std::int32_t>(plan_.buffers.size()); ++i) {
@@ -129,11 +132,11 @@ class Placing {
 
   const Plan& plan_;
   Locations locations_;
-  std::vector<Writer> writers_;                        // by location
-  std::vector<std::int32_t> senders_;                  // by channel: the box that sent the message in its slot
-  std::vector<std::int32_t> lane_row_;                 // by lane: of its last box
-  std::vector<std::vector<std::int32_t>> waits_;       // by lane: boxes that its next box waits for
-  std::vector<std::vector<std::int32_t>> box_after_;   // by lane and step: the last box up to it
+  std::vector<Writer> writers_;                       // by location
+  std::vector<std::int32_t> senders_;                 // by channel: the box that sent the message in its slot
+  std::vector<std::int32_t> lane_row_;                // by lane: of its last box
+  std::vector<std::vector<std::int32_t>> waits_;      // by lane: boxes that its next box waits for
+  std::vector<std::vector<std::int32_t>> box_after_;  // by lane and step: the last box up to it
   std::set<std::pair<std::int32_t, std::int32_t>> taken_;  // device and row
   std::set<std::tuple<Flow::Kind, std::int32_t, std::int32_t, std::int32_t, std::int32_t>> seen_;
   Layout layout_;

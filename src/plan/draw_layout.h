@@ -15,7 +15,8 @@ struct Box {
   std::int32_t row = 0;  // later ones have larger rows; no two boxes of a device share one
 };
 
-// What a box uses of another device, or waits for; or, with to < 0, a result that it writes on another device.
+// What a box uses of another device, or waits for; or, with to < 0, a result that it writes on another
+// device.
 struct Flow {
   enum class Kind : std::uint8_t {
     kMessage,  // through a channel
@@ -36,7 +37,8 @@ struct Layout {
   std::int32_t rows = 0;
 };
 
-// Throws invalid_argument if the plan breaks the rules (plan/rules.h) or does not get to its end (plan/progress.h).
+// Throws invalid_argument if the plan breaks the rules (plan/rules.h) or does not get to its end
+// (plan/progress.h).
 Layout lay_out(const Plan& plan);
 
 }  // namespace onesum::plan

@@ -1,11 +1,11 @@
 #include "plan/expressions.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <initializer_list>
 #include <iterator>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "plan/plan.h"
 #include "plan/rules.h"
@@ -20,7 +20,8 @@ std::size_t Expressions::Hash::operator()(const Node& node) const noexcept {
     return x ^ (x >> 31);
   };
   const std::uint64_t operands = (std::uint64_t{node.left} << 32) | node.right;
-  const std::uint64_t kind = (static_cast<std::uint64_t>(node.kind) << 8) | static_cast<std::uint64_t>(node.type);
+  const std::uint64_t kind =
+      (static_cast<std::uint64_t>(node.kind) << 8) | static_cast<std::uint64_t>(node.type);
   return mix(operands + 0x9e3779b97f4a7c15u * mix(static_cast<std::uint64_t>(node.number) * 0x10001u + kind));
 }
 
@@ -85,8 +86,9 @@ Expression Expressions::canonical_sum(std::size_t n, Element replica_type, Eleme
 }
 
 std::string Expressions::to_text(Expression expression, std::size_t longest) const {
-  // An explicit stack of what is still to be written: text, or an expression (in parentheses if it is a sum inside
-  // something else). Expressions share parts, so the whole text may be exponentially longer than what is shown.
+  // An explicit stack of what is still to be written: text, or an expression (in parentheses if it is a sum
+  // inside something else). Expressions share parts, so the whole text may be exponentially longer than what
+  // is shown.
   struct Item {
     Expression expression = kNothing;
     bool inside = false;
@@ -110,14 +112,19 @@ std::string Expressions::to_text(Expression expression, std::size_t longest) con
         text += fmt::format("r{}", node.number);
         break;
       case Kind::kAdd:
-        push({literal(item.inside ? "(" : ""), {node.left, true, ""}, literal(" + "), {node.right, true, ""},
+        push({literal(item.inside ? "(" : ""),
+              {node.left, true, ""},
+              literal(" + "),
+              {node.right, true, ""},
               literal(item.inside ? ")" : "")});
         break;
       case Kind::kDivide:
         push({{node.left, true, ""}, literal(fmt::format(" / {}", node.number))});
         break;
       case Kind::kConvert:
-        push({literal(fmt::format("{}(", onesum::to_string(node.type))), {node.left, false, ""}, literal(")")});
+        push({literal(fmt::format("{}(", onesum::to_string(node.type))),
+              {node.left, false, ""},
+              literal(")")});
         break;
       case Kind::kCall:
         push({literal("f("), {node.left, false, ""}, literal(")")});

@@ -1,8 +1,8 @@
 // Expressions that plans compute, each written down once: equal expressions have equal numbers.
 //
-// The two operands of an addition are kept in order of their lowest replicas, so expressions are equal up to swapping
-// them. What loses
-// nothing (a conversion to a type that holds every value, a division by one) leaves no trace.
+// The two operands of an addition are kept in order of their lowest replicas, so expressions are equal up to
+// swapping them. What loses nothing (a conversion to a type that holds every value, a division by one) leaves
+// no trace.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace onesum::plan {
 
-using Expression = std::uint32_t;  // the number of one
+using Expression = std::uint32_t;                   // the number of one
 inline constexpr Expression kNothing = 0xffffffff;  // memory that nobody wrote
 
 class Expressions {
@@ -37,8 +37,8 @@ class Expressions {
   Expression arguments(Expression list, Expression last);
   Expression call(Expression arguments, Element type);
 
-  // What a step stores of a sum formed in `accumulator`: divided and rounded once. Integers are converted first and
-  // divided in the result's type, everything else the other way round.
+  // What a step stores of a sum formed in `accumulator`: divided and rounded once. Integers are converted
+  // first and divided in the result's type, everything else the other way round.
   Expression finish(Expression sum, Element accumulator, std::int64_t divisor, Element result);
 
   // The sum of replicas 0 to n-1 in canonical order (plan.h).
@@ -46,7 +46,8 @@ class Expressions {
 
   const Node& operator[](Expression expression) const { return nodes_[expression]; }
 
-  // "((r0 + r1) + r2) / 3" (r0 is replica 0), cut after about `longest` characters; conversions as "float16(r0 + r1)".
+  // "((r0 + r1) + r2) / 3" (r0 is replica 0), cut after about `longest` characters; conversions as
+  // "float16(r0 + r1)".
   std::string to_text(Expression expression, std::size_t longest = 160) const;
 
  private:

@@ -1,5 +1,5 @@
-// Numbers for everything a plan keeps values in: one for each chunk of each buffer but slots, which belong to their
-// channel.
+// Numbers for everything a plan keeps values in: one for each chunk of each buffer but slots, which belong to
+// their channel.
 #pragma once
 
 #include <cstddef>

@@ -67,8 +67,9 @@ void lay_out_operands(Plan& plan) {
   for (Lane& lane : plan.lanes) {
     for (Step& step : lane.steps) {
       const auto first = static_cast<std::uint32_t>(operands.size());
-      const auto used = std::span(plan.operands)
-                            .subspan(step.first_operand, std::size_t{step.num_destinations} + step.num_sources);
+      const auto used =
+          std::span(plan.operands)
+              .subspan(step.first_operand, std::size_t{step.num_destinations} + step.num_sources);
       operands.insert(operands.end(), used.begin(), used.end());
       step.first_operand = first;
     }
@@ -84,8 +85,8 @@ struct Block {
   std::size_t end;
 };
 
-// Whether the canonical tree over n replicas adds exactly these two neighbours. Every border between replicas is
-// where exactly one node of the tree is split: the walk looks for the node split at theirs.
+// Whether the canonical tree over n replicas adds exactly these two neighbours. Every border between replicas
+// is where exactly one node of the tree is split: the walk looks for the node split at theirs.
 bool are_siblings(const Block& left, const Block& right, std::size_t n) {
   Block node{0, n};
   while (node.end - node.begin > 1) {

@@ -1,14 +1,17 @@
-// A plan: the schedule of one call as a value. Who does what, in which order, without addresses and without sizes.
+// A plan: the schedule of one call as a value. Who does what, in which order, without addresses and without
+// sizes.
 //
-// Algorithms (src/collective) make plans, plan/* prints, parses, verifies, simulates, costs and draws them, and
-// exec binds them to memory. A plan has no identity: it is copied, compared and thrown away like a number.
+// Algorithms (src/collective) make plans, plan/* prints, parses, verifies, simulates, costs and draws them,
+// and exec binds them to memory. A plan has no identity: it is copied, compared and thrown away like a
+// number.
 //
-// Vocabulary. A *pack* is a virtual vector that is reduced as one; which tensors' pieces it is made of is known to
-// the binder only. A pack is cut into *chunks* by its split; chunk bounds follow from the number of elements at
-// bind, so a plan is the same for every size. A *buffer* is a device's instance of (some chunks of) a pack. Steps
-// read and write runs of chunks of buffers. A *channel* is an ordered stream of messages between two devices with
-// one or more slots: writing to a channel's slot buffer sends, kRecv exposes the oldest message as the channel's
-// view buffer, kRelease returns its slot. *Lanes* run side by side; inside a lane steps run in order.
+// Vocabulary. A *pack* is a virtual vector that is reduced as one; which tensors' pieces it is made of is
+// known to the binder only. A pack is cut into *chunks* by its split; chunk bounds follow from the number of
+// elements at bind, so a plan is the same for every size. A *buffer* is a device's instance of (some chunks
+// of) a pack. Steps read and write runs of chunks of buffers. A *channel* is an ordered stream of messages
+// between two devices with one or more slots: writing to a channel's slot buffer sends, kRecv exposes the
+// oldest message as the channel's view buffer, kRelease returns its slot. *Lanes* run side by side; inside a
+// lane steps run in order.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +32,8 @@ struct Chunks {
 };
 
 // How a vector of elements is cut. kRagged: equal parts, the last one takes the remainder. kPadded: parts of
-// ceil(length / parts), the last ones shorter or empty. kCounts: part i has as many elements as replica i brings,
-// known only at run time.
+// ceil(length / parts), the last ones shorter or empty. kCounts: part i has as many elements as replica i
+// brings, known only at run time.
 enum class SplitRule : std::uint8_t { kRagged, kPadded, kCounts };
 struct SplitLevel {
   SplitRule rule = SplitRule::kRagged;
@@ -46,8 +49,8 @@ struct Extent {
   friend bool operator==(const Extent&, const Extent&) = default;
 };
 std::uint32_t num_chunks(const Split& split) noexcept;
-// Where a run of chunks lies in a vector of `length` elements; `counts` (one per part) only for kCounts, whose
-// length is their sum.
+// Where a run of chunks lies in a vector of `length` elements; `counts` (one per part) only for kCounts,
+// whose length is their sum.
 Extent extent_of(const Split& split, std::size_t length, std::span<const std::size_t> counts, Chunks chunks);
 
 // What every destination of a pack must hold in the end, chunk by chunk.
@@ -80,8 +83,9 @@ struct Buffer {
   Role role = Role::kInput;
   std::int32_t device = 0;
   std::int32_t pack = 0;
-  std::int32_t index = 0;  // kInput, kInOut: which replica; kOutput: which destination; kTemp: its number;
-                           // kSlot, kView: which channel. (kInOut replaces the destination on the same device.)
+  // kInput, kInOut: which replica; kOutput: which destination; kTemp: its number; kSlot, kView: which
+  // channel. (kInOut replaces the destination on the same device.)
+  std::int32_t index = 0;
   Element element = Element::kFloat32;
   Chunks window;  // the chunks it has room for
   friend bool operator==(const Buffer&, const Buffer&) = default;
@@ -105,10 +109,10 @@ struct Operand {
 };
 
 enum class Op : std::uint8_t {
-  kCopy,     // every destination = the source; same element type
-  kReduce,   // every destination = tree(sources) / divisor, formed in `accumulator`, each element on its own;
-             // one source: a conversion or a scaling. A destination may be exactly one of the sources.
-  kRecv,     // the view of `channel` = its oldest message, whose chunks are those of the one destination operand
+  kCopy,    // every destination = the source; same element type
+  kReduce,  // every destination = tree(sources) / divisor, formed in `accumulator`, each element on its own;
+            // one source: a conversion or a scaling. A destination may be exactly one of the sources.
+  kRecv,    // the view of `channel` = its oldest message, which has the chunks of the one destination operand
   kRelease,  // the slot of `channel`'s view is free again
   kCall,     // the one destination = the user's function of all sources (whole packs), divided by `divisor`
   kWait,     // until step `step` of lane `lane` (of the same rank) is done
@@ -166,15 +170,16 @@ struct StepRef {
   friend bool operator==(const StepRef&, const StepRef&) = default;
 };
 
-// Puts the operands in the order of lanes and steps and drops those that no step uses. Well-formed plans have this
-// layout, so that equal schedules are equal values. For those who edit plans by hand; Builder does it itself.
+// Puts the operands in the order of lanes and steps and drops those that no step uses. Well-formed plans have
+// this layout, so that equal schedules are equal values. For those who edit plans by hand; Builder does it
+// itself.
 void lay_out_operands(Plan& plan);
 
-// The canonical order of additions: the binary tree over replica indices that splits n at the largest power of two
-// below n. Each source stands for `widths[i]` consecutive replicas, a subtree already summed (1: a replica itself);
-// together they stand for all of them. Returns the merges of each source.
-// 1,1,1,1 gives 0,1,0,2; 2,1,1,2 (that is (0+1),2,3,(4+5)) gives 0,0,2,1. Throws invalid_argument if a source does
-// not stand for a subtree.
+// The canonical order of additions: the binary tree over replica indices that splits n at the largest power
+// of two below n. Each source stands for `widths[i]` consecutive replicas, a subtree already summed (1: a
+// replica itself); together they stand for all of them. Returns the merges of each source. 1,1,1,1 gives
+// 0,1,0,2; 2,1,1,2 (that is (0+1),2,3,(4+5)) gives 0,0,2,1. Throws invalid_argument if a source does not
+// stand for a subtree.
 std::vector<std::uint8_t> canonical_merges(std::span<const std::uint32_t> widths);
 
 // The same for n replicas.

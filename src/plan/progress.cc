@@ -1,10 +1,10 @@
 #include "plan/progress.h"
 
-#include <fmt/format.h>
-
 #include <deque>
 #include <optional>
 #include <string>
+
+#include <fmt/format.h>
 
 #include "plan/refuse.h"
 #include "plan/text.h"
@@ -15,11 +15,11 @@ namespace {
 
 // The one slot of a channel.
 struct Slot {
-  std::optional<StepRef> sender;    // set while it is taken
-  Operand message;                  // what the sender wrote
-  std::optional<StepRef> receiver;  // set from receive to release
-  std::int32_t view = -1;           // the buffer it was received into
-  std::optional<StepRef> releaser;  // of the last message
+  std::optional<StepRef> sender;      // set while it is taken
+  Operand message;                    // what the sender wrote
+  std::optional<StepRef> receiver;    // set from receive to release
+  std::int32_t view = -1;             // the buffer it was received into
+  std::optional<StepRef> releaser;    // of the last message
   std::vector<std::int32_t> waiting;  // lanes to look at again when the slot changes
 };
 
@@ -113,7 +113,8 @@ class Run {
     const Operand& view = plan_.destinations(step).front();
     const Buffer& sent = plan_.buffer(from.message.buffer);
     const Buffer& expected = plan_.buffer(view.buffer);
-    if (sent.pack != expected.pack || sent.element != expected.element || from.message.chunks != view.chunks) {
+    if (sent.pack != expected.pack || sent.element != expected.element ||
+        from.message.chunks != view.chunks) {
       refuse(fmt::format("{} expects {}, but {} sent {}", describe(plan_, ref), contents(view),
                          describe(plan_, *from.sender), contents(from.message)));
     }
@@ -126,8 +127,8 @@ class Run {
     if (!from.receiver) {
       const std::string before =
           from.releaser ? fmt::format("; {} released the last message", describe(plan_, *from.releaser)) : "";
-      refuse(fmt::format("{}: nothing is received on channel {} that could be released{}", describe(plan_, ref),
-                         step.channel, before));
+      refuse(fmt::format("{}: nothing is received on channel {} that could be released{}",
+                         describe(plan_, ref), step.channel, before));
     }
     from.sender.reset();
     from.receiver.reset();
@@ -139,24 +140,27 @@ class Run {
     const std::int32_t channel = plan_.buffer(source.buffer).index;
     const Slot& from = slot(channel);
     if (!from.receiver) {
-      const std::string before = from.releaser ? describe(plan_, *from.releaser) + " released it"
-                                               : fmt::format("nothing was received on channel {} yet", channel);
-      refuse(fmt::format("{} reads the view {}, but {}", describe(plan_, ref), describe(plan_, source), before));
+      const std::string before = from.releaser
+                                     ? describe(plan_, *from.releaser) + " released it"
+                                     : fmt::format("nothing was received on channel {} yet", channel);
+      refuse(
+          fmt::format("{} reads the view {}, but {}", describe(plan_, ref), describe(plan_, source), before));
     }
     const Chunks& message = from.message.chunks;
     const bool inside = source.chunks.first >= message.first &&
                         source.chunks.first + source.chunks.count <= message.first + message.count;
     if (from.view != source.buffer || !inside) {
-      refuse(fmt::format("{} reads the view {}, but {} received {}", describe(plan_, ref), describe(plan_, source),
-                         describe(plan_, *from.receiver), contents(from.message)));
+      refuse(fmt::format("{} reads the view {}, but {} received {}", describe(plan_, ref),
+                         describe(plan_, source), describe(plan_, *from.receiver), contents(from.message)));
     }
   }
 
   std::string contents(const Operand& operand) const {
     const Buffer& buffer = plan_.buffer(operand.buffer);
     const std::uint32_t last = operand.chunks.first + operand.chunks.count - 1;
-    const std::string run = operand.chunks.count == 1 ? fmt::format("chunk {}", operand.chunks.first)
-                                                      : fmt::format("chunks {} to {}", operand.chunks.first, last);
+    const std::string run = operand.chunks.count == 1
+                                ? fmt::format("chunk {}", operand.chunks.first)
+                                : fmt::format("chunks {} to {}", operand.chunks.first, last);
     return fmt::format("{} of pack {} in {}", run, buffer.pack, to_string(buffer.element));
   }
 
@@ -185,7 +189,8 @@ class Run {
   }
 
   std::string found_ahead(std::string_view verb, const std::optional<StepRef>& ref) const {
-    return ref ? fmt::format("{} is to {} it", describe(plan_, *ref), verb) : fmt::format("no step is left to {} it", verb);
+    return ref ? fmt::format("{} is to {} it", describe(plan_, *ref), verb)
+               : fmt::format("no step is left to {} it", verb);
   }
 
   std::string why_taken(std::int32_t channel) {
@@ -241,12 +246,12 @@ class Run {
     for (std::size_t channel = 0; channel < slots_.size(); ++channel) {
       const Slot& left = slots_[channel];
       if (left.receiver) {
-        refuse(fmt::format("{} receives a message on channel {} that nobody releases", describe(plan_, *left.receiver),
-                           channel));
+        refuse(fmt::format("{} receives a message on channel {} that nobody releases",
+                           describe(plan_, *left.receiver), channel));
       }
       if (left.sender) {
-        refuse(fmt::format("{} sends a message on channel {} that nobody receives", describe(plan_, *left.sender),
-                           channel));
+        refuse(fmt::format("{} sends a message on channel {} that nobody receives",
+                           describe(plan_, *left.sender), channel));
       }
     }
   }

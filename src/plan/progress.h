@@ -1,8 +1,8 @@
 // Whether a plan gets to its end: every message is received, every slot returned, nobody waits for ever.
 //
-// Lanes are run, abstractly, as far as they go, with ONE slot per channel. If sends of a channel are ordered among
-// themselves, and receives too (plan/races.h checks it), what a lane can do does not depend on how fast others are,
-// so one run speaks for all; and more slots only let more happen.
+// Lanes are run, abstractly, as far as they go, with ONE slot per channel. If sends of a channel are ordered
+// among themselves, and receives too (plan/races.h checks it), what a lane can do does not depend on how fast
+// others are, so one run speaks for all; and more slots only let more happen.
 #pragma once
 
 #include <vector>
@@ -11,13 +11,14 @@
 
 namespace onesum::plan {
 
-// All steps of a plan in one order in which they can run with one slot per channel. Message i of a channel is what
-// its ith send wrote and its ith recv exposes.
+// All steps of a plan in one order in which they can run with one slot per channel. Message i of a channel is
+// what its ith send wrote and its ith recv exposes.
 using Schedule = std::vector<StepRef>;
 
 // For a well-formed plan that follows the rules (plan/rules.h). Throws invalid_argument naming the steps
 //  - where a receive expects other chunks, another pack or another type than was sent;
-//  - where a view is read before its receive, after its release, or outside its message, or is released unreceived;
+//  - where a view is read before its receive, after its release, or outside its message, or is released
+//  unreceived;
 //  - where lanes wait for each other, and for what;
 //  - where a message is left unreceived, or a view unreleased, at the end.
 Schedule run_to_end(const Plan& plan);

@@ -1,11 +1,11 @@
 #include "plan/races.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <string>
 #include <tuple>
+
+#include <fmt/format.h>
 
 #include "plan/locations.h"
 #include "plan/refuse.h"
@@ -22,16 +22,16 @@ void join(Clock& clock, const Clock& other) {
   for (std::size_t i = 0; i < clock.size(); ++i) clock[i] = std::max(clock[i], other[i]);
 }
 
-// Who touched a location: its last writer, and of each lane the last reader since. Nearly always one lane reads;
-// further ones are in a list of their own, whose number this is.
+// Who touched a location: its last writer, and of each lane the last reader since. Nearly always one lane
+// reads; further ones are in a list of their own, whose number this is.
 struct Accesses {
   StepRef writer;
   StepRef reader;
   std::int32_t more_readers = -1;
 };
 
-// Vector clocks, as in Flanagan and Freund, FastTrack (2009): a location remembers accesses as (lane, step), and an
-// access is ordered after a remembered one if the clock of its lane has reached it.
+// Vector clocks, as in Flanagan and Freund, FastTrack (2009): a location remembers accesses as (lane, step),
+// and an access is ordered after a remembered one if the clock of its lane has reached it.
 class RaceCheck {
  public:
   explicit RaceCheck(const Plan& plan)

@@ -1,10 +1,10 @@
 #include "plan/results.h"
 
-#include <fmt/format.h>
-
 #include <string>
 #include <unordered_map>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "plan/refuse.h"
 #include "plan/text.h"
@@ -53,8 +53,8 @@ class PackCheck {
   const Content& content_of(std::int32_t buffer, std::size_t destination, std::uint32_t chunk) const {
     const Chunks& window = plan_.buffer(buffer).window;
     if (chunk < window.first || chunk - window.first >= window.count) {
-      refuse(fmt::format("pack {}: b{}, its destination {}, has no room for chunk {}", number_, buffer, destination,
-                         chunk));
+      refuse(fmt::format("pack {}: b{}, its destination {}, has no room for chunk {}", number_, buffer,
+                         destination, chunk));
     }
     const Content& content = contents_[locations_.at(buffer, chunk)];
     if (content.value == kNothing) {
@@ -64,12 +64,13 @@ class PackCheck {
     return content;
   }
 
-  void check_same(std::int32_t first, std::int32_t buffer, std::uint32_t chunk, const Content& content) const {
+  void check_same(std::int32_t first, std::int32_t buffer, std::uint32_t chunk,
+                  const Content& content) const {
     const Content& other = contents_[locations_.at(first, chunk)];
     if (other.value == content.value) return;
-    refuse(fmt::format("{} holds {}, but {} holds {}: results must have the same bits", place(buffer, chunk, content),
-                       expressions_.to_text(content.value), place(first, chunk, other),
-                       expressions_.to_text(other.value)));
+    refuse(fmt::format("{} holds {}, but {} holds {}: results must have the same bits",
+                       place(buffer, chunk, content), expressions_.to_text(content.value),
+                       place(first, chunk, other), expressions_.to_text(other.value)));
   }
 
   // Returns whether the sum is canonical; refuses what is no sum of the replicas.
@@ -81,8 +82,9 @@ class PackCheck {
     check_contributions(buffer, chunk, content, sum);
     const bool canonical = sum == canonical_;
     if (!canonical && plan_.order == "canonical") {
-      refuse(fmt::format("{} holds {}, the plan claims canonical order, which is {}", place(buffer, chunk, content),
-                         expressions_.to_text(sum), expressions_.to_text(canonical_)));
+      refuse(fmt::format("{} holds {}, the plan claims canonical order, which is {}",
+                         place(buffer, chunk, content), expressions_.to_text(sum),
+                         expressions_.to_text(canonical_)));
     }
     verdicts_.emplace(content.value, canonical);
     return canonical;
@@ -90,8 +92,8 @@ class PackCheck {
 
   bool check_concatenation(std::int32_t buffer, std::uint32_t chunk, const Content& content) {
     const Element type = replica_type(plan_, number_, static_cast<std::int32_t>(chunk));
-    const Expression expected =
-        expressions_.finish(expressions_.replica(chunk, type), pack_.accumulator, pack_.divisor, pack_.output);
+    const Expression expected = expressions_.finish(expressions_.replica(chunk, type), pack_.accumulator,
+                                                    pack_.divisor, pack_.output);
     if (content.value == expected) return true;
     refuse(fmt::format("{} holds {}, expected {}", place(buffer, chunk, content),
                        expressions_.to_text(content.value), expressions_.to_text(expected)));
@@ -115,8 +117,8 @@ class PackCheck {
       sum = node.left;
     }
     if (divisor != pack_.divisor) {
-      refuse(fmt::format("{} is divided by {}, expected {}: it holds {}", place(buffer, chunk, content), divisor,
-                         pack_.divisor, expressions_.to_text(content.value)));
+      refuse(fmt::format("{} is divided by {}, expected {}: it holds {}", place(buffer, chunk, content),
+                         divisor, pack_.divisor, expressions_.to_text(content.value)));
     }
     // What a user's function returns has its own type, in which it may be finished as well.
     for (const Element accumulator : {pack_.accumulator, expressions_[sum].type}) {
@@ -128,9 +130,10 @@ class PackCheck {
                        to_string(pack_.output)));
   }
 
-  // Every replica once, and nothing but additions and roundings. Each node is visited once, or a replica is met a
-  // second time, which ends it.
-  void check_contributions(std::int32_t buffer, std::uint32_t chunk, const Content& content, Expression sum) const {
+  // Every replica once, and nothing but additions and roundings. Each node is visited once, or a replica is
+  // met a second time, which ends it.
+  void check_contributions(std::int32_t buffer, std::uint32_t chunk, const Content& content,
+                           Expression sum) const {
     using Kind = Expressions::Kind;
     std::vector<bool> seen(pack_.replicas.size(), false);
     std::vector<Expression> rest = {sum};

@@ -1,11 +1,11 @@
 #include "plan/rules.h"
 
-#include <fmt/format.h>
-
 #include <map>
 #include <set>
 #include <string>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "plan/refuse.h"
 #include "plan/text.h"
@@ -14,17 +14,15 @@ namespace onesum::plan {
 
 namespace {
 
-bool is_complex(Element element) {
-  return element == Element::kComplex64 || element == Element::kComplex128;
-}
+bool is_complex(Element element) { return element == Element::kComplex64 || element == Element::kComplex128; }
 
 std::string name_of(std::int32_t buffer) { return fmt::format("b{}", buffer); }
 
 void check_pack(const Plan& plan, std::int32_t number) {
   const Pack& pack = plan.pack(number);
   if (pack.accumulator != pack.output && !is_convertible(pack.accumulator, pack.output)) {
-    refuse(fmt::format("pack {}: a sum formed in {} has no meaning in {}", number, to_string(pack.accumulator),
-                       to_string(pack.output)));
+    refuse(fmt::format("pack {}: a sum formed in {} has no meaning in {}", number,
+                       to_string(pack.accumulator), to_string(pack.output)));
   }
   const bool adds = pack.contract == Contract::kReduce && pack.replicas.size() > 1;
   if (pack.accumulator == Element::kBool && (adds || pack.divisor != 1)) {
@@ -54,7 +52,8 @@ void check_buffers(const Plan& plan) {
     if (buffer.role != Role::kInput && buffer.role != Role::kInOut) continue;
     const auto [other, is_new] = replica_buffers.emplace(std::pair(buffer.pack, buffer.index), i);
     if (!is_new) {
-      refuse(fmt::format("b{} and b{} are both replica {} of pack {}", other->second, i, buffer.index, buffer.pack));
+      refuse(fmt::format("b{} and b{} are both replica {} of pack {}", other->second, i, buffer.index,
+                         buffer.pack));
     }
     const std::int32_t first = first_of_pack.emplace(buffer.pack, i).first->second;
     if (pack.contract == Contract::kReduce && plan.buffer(first).element != buffer.element) {
@@ -107,7 +106,8 @@ class StepRules {
     for (const Operand& operand : operands()) {
       const std::int32_t device = plan_.buffer(operand.buffer).device;
       if (plan_.rank_of(device) == rank) continue;
-      fail("{} belongs to rank {}, the lane to rank {}", name_of(operand.buffer), plan_.rank_of(device), rank);
+      fail("{} belongs to rank {}, the lane to rank {}", name_of(operand.buffer), plan_.rank_of(device),
+           rank);
     }
   }
 
@@ -124,7 +124,8 @@ class StepRules {
       }
     }
     for (const Operand& source : plan_.sources(step_)) {
-      if (plan_.buffer(source.buffer).role == Role::kSlot) fail("reads {}, which is a slot", name_of(source.buffer));
+      if (plan_.buffer(source.buffer).role == Role::kSlot)
+        fail("reads {}, which is a slot", name_of(source.buffer));
       if (step_.op != Op::kReduce && written.contains(source.buffer)) {
         fail("both reads and writes {}, which only a reduce may", name_of(source.buffer));
       }

@@ -1,4 +1,5 @@
-// What each step may do by itself, whenever it runs: where it runs, which buffers it may touch, and in which types.
+// What each step may do by itself, whenever it runs: where it runs, which buffers it may touch, and in which
+// types.
 //
 // plan/verify.h calls it first; what a plan computes as a whole is judged after it.
 #pragma once
@@ -9,20 +10,23 @@ namespace onesum::plan {
 
 bool is_integer(Element element) noexcept;
 
-// Whether a sum formed in `from` may be rounded to `to`: from integers to integers or reals, from reals to reals,
-// from complex to complex. Never from or to bool.
+// Whether a sum formed in `from` may be rounded to `to`: from integers to integers or reals, from reals to
+// reals, from complex to complex. Never from or to bool.
 bool is_convertible(Element from, Element to) noexcept;
 
 // For a well-formed plan. Throws invalid_argument naming the pack, the buffer, or the step and its operands.
 //  - A step runs on a device of its lane's rank and touches buffers of that rank only.
-//  - Inputs, views and the slots' messages are not overwritten, slots not read. A step writes a buffer, and sends on
+//  - Inputs, views and the slots' messages are not overwritten, slots not read. A step writes a buffer, and
+//  sends on
 //    a channel, at most once.
 //  - All operands of a step are the same run of chunks of the same pack; a call takes whole packs.
-//  - copy: one element type. reduce: sources widen to the accumulator, which is the pack's if there is anything to
-//    add or divide; destinations have the accumulator's or the pack's output type. Integers are divided in the
-//    output type only, which then must not be an integer type.
+//  - copy: one element type. reduce: sources widen to the accumulator, which is the pack's if there is
+//  anything to
+//    add or divide; destinations have the accumulator's or the pack's output type. Integers are divided in
+//    the output type only, which then must not be an integer type.
 //  - wait: for a step of the same rank.
-//  - Replicas of a pack have at most one buffer each, and one element type unless they are concatenated; no two
+//  - Replicas of a pack have at most one buffer each, and one element type unless they are concatenated; no
+//  two
 //    temporaries share a number.
 void check_rules(const Plan& plan);
 

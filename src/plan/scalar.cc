@@ -149,7 +149,8 @@ void reduce_in(const ScalarReduce& reduce) {
         stack[depth - 1] = add<A>(stack[depth - 1], stack[depth]);
       }
     }
-    for (const ScalarDestination& destination : reduce.destinations) store<A>(destination, i, stack[0], reduce.divisor);
+    for (const ScalarDestination& destination : reduce.destinations)
+      store<A>(destination, i, stack[0], reduce.divisor);
   }
 }
 

@@ -1,8 +1,10 @@
-// The arithmetic of one reduce step, one element after the other: the reference that kernels are compared with.
+// The arithmetic of one reduce step, one element after the other: the reference that kernels are compared
+// with.
 //
-// Plain code, no vectors, no tricks. Integers wrap. 16-bit floats are loaded into the accumulator exactly and rounded
-// to nearest even when stored. With an integer accumulator the sum is converted to the destination's type and divided
-// there; otherwise it is divided in the accumulator (both parts of a complex number) and then converted.
+// Plain code, no vectors, no tricks. Integers wrap. 16-bit floats are loaded into the accumulator exactly and
+// rounded to nearest even when stored. With an integer accumulator the sum is converted to the destination's
+// type and divided there; otherwise it is divided in the accumulator (both parts of a complex number) and
+// then converted.
 #pragma once
 
 #include <cstddef>

@@ -1,10 +1,10 @@
 #include "plan/simulate.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <deque>
+
+#include <fmt/format.h>
 
 #include "plan/refuse.h"
 #include "plan/results.h"
@@ -112,8 +112,8 @@ class Simulation {
     const Bytes& input = inputs[pack][replica];
     const std::size_t bytes = bytes_of(number, brought);
     if (input.size() != bytes) {
-      refuse(fmt::format("simulation: replica {} of pack {} has {} bytes, expected {}", buffer.index, buffer.pack,
-                         input.size(), bytes));
+      refuse(fmt::format("simulation: replica {} of pack {} has {} bytes, expected {}", buffer.index,
+                         buffer.pack, input.size(), bytes));
     }
     std::ranges::copy(input, memory.begin() + static_cast<std::ptrdiff_t>(offset_of(number, brought)));
   }
@@ -127,7 +127,8 @@ class Simulation {
   }
 
   bool can_run(const Step& step) {
-    if (step.op == Op::kWait) return next_[static_cast<std::size_t>(step.lane)] > static_cast<std::size_t>(step.step);
+    if (step.op == Op::kWait)
+      return next_[static_cast<std::size_t>(step.lane)] > static_cast<std::size_t>(step.step);
     if (step.op == Op::kRecv) return !wire(step.channel).messages.empty() && !wire(step.channel).held;
     for (const Operand& destination : plan_.destinations(step)) {
       const Buffer& buffer = plan_.buffer(destination.buffer);
@@ -182,10 +183,12 @@ class Simulation {
       return std::span(memory).subspan(offset_of(source.buffer, source.chunks), bytes);
     }
     const Wire& from = wire(buffer.index);
-    if (!from.held || from.view != source.buffer) refuse(describe(plan_, ref) + ": reads a view that it does not hold");
+    if (!from.held || from.view != source.buffer)
+      refuse(describe(plan_, ref) + ": reads a view that it does not hold");
     const Message& message = from.messages.front();
     const Chunks& sent = message.operand.chunks;
-    if (source.chunks.first < sent.first || source.chunks.first + source.chunks.count > sent.first + sent.count) {
+    if (source.chunks.first < sent.first ||
+        source.chunks.first + source.chunks.count > sent.first + sent.count) {
       refuse(describe(plan_, ref) + ": reads outside of the message");
     }
     const std::size_t offset = offset_of(source.buffer, source.chunks) - offset_of(source.buffer, sent);
@@ -207,7 +210,8 @@ class Simulation {
   void store(const Step& step, std::span<const ScalarSource> sources, Element accumulator) {
     std::vector<ScalarDestination> destinations;
     for (const Operand& destination : plan_.destinations(step)) {
-      destinations.push_back({destination_bytes(destination).data(), plan_.buffer(destination.buffer).element});
+      destinations.push_back(
+          {destination_bytes(destination).data(), plan_.buffer(destination.buffer).element});
     }
     const Operand& first = plan_.destinations(step).front();
     const std::size_t count = extent_of(plan_, sizes_, plan_.buffer(first.buffer).pack, first.chunks).length;

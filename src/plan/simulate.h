@@ -1,7 +1,8 @@
-// Executes a plan on numbers, in plain scalar code (plan/scalar.h): the oracle that executors are compared with.
+// Executes a plan on numbers, in plain scalar code (plan/scalar.h): the oracle that executors are compared
+// with.
 //
-// All ranks run in this thread, step by step. Which of the lanes that can go on does so is decided by a seed, so
-// different seeds try different interleavings of the same plan.
+// All ranks run in this thread, step by step. Which of the lanes that can go on does so is decided by a seed,
+// so different seeds try different interleavings of the same plan.
 #pragma once
 
 #include <cstddef>
@@ -32,13 +33,13 @@ struct SimulateOptions {
   std::function<void(const SimulatedCall&)> call;
 };
 
-// inputs[p][r]: replica r of pack p in the type of its buffer; of a Contract::kConcatenate its own chunk only.
-// Returns the results: [p][d], destination d of pack p.
+// inputs[p][r]: replica r of pack p in the type of its buffer; of a Contract::kConcatenate its own chunk
+// only. Returns the results: [p][d], destination d of pack p.
 //
-// Throws invalid_argument if an input has the wrong length, or the plan is not well formed, breaks the rules of types
-// and roles (plan/rules.h), cannot go on, uses a view that it does not hold, receives what was not sent, or has a kCall
-// without options.call. Other wrong plans give wrong results: that is what it is for. Memory that nobody wrote holds
-// bytes that depend on the seed.
+// Throws invalid_argument if an input has the wrong length, or the plan is not well formed, breaks the rules
+// of types and roles (plan/rules.h), cannot go on, uses a view that it does not hold, receives what was not
+// sent, or has a kCall without options.call. Other wrong plans give wrong results: that is what it is for.
+// Memory that nobody wrote holds bytes that depend on the seed.
 BytesOfPacks simulate(const Plan& plan, const Sizes& sizes, const BytesOfPacks& inputs,
                       const SimulateOptions& options = {});
 

@@ -1,9 +1,9 @@
 #include "plan/step_label.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <vector>
+
+#include <fmt/format.h>
 
 namespace onesum::plan {
 

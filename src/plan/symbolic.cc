@@ -64,8 +64,8 @@ class Execution {
   Expression load(StepRef ref, const Operand& source, std::uint32_t chunk) const {
     const Expression value = contents_[locations_.at(source.buffer, chunk)].value;
     if (value == kNothing) {
-      refuse(fmt::format("{} reads b{} chunk {}, which nobody wrote before", describe(plan_, ref), source.buffer,
-                         chunk));
+      refuse(fmt::format("{} reads b{} chunk {}, which nobody wrote before", describe(plan_, ref),
+                         source.buffer, chunk));
     }
     return value;
   }

@@ -20,8 +20,8 @@ struct Content {
 Element replica_type(const Plan& plan, std::int32_t pack, std::int32_t replica);
 
 // Contents at the end, by location. For a plan that gets to its end and is free of races (plan/progress.h,
-// plan/races.h), so that any order of its steps gives the same. Throws invalid_argument naming the step and the
-// chunk of the buffer if a step reads what nobody wrote.
+// plan/races.h), so that any order of its steps gives the same. Throws invalid_argument naming the step and
+// the chunk of the buffer if a step reads what nobody wrote.
 std::vector<Content> execute(const Plan& plan, const Schedule& schedule, const Locations& locations,
                              Expressions& expressions);
 

@@ -1,28 +1,31 @@
 // Plans as text: what `onesum plan` prints and tests write.
 //
-// One thing a line, in this order; blank lines and lines that begin with '#' are skipped, spaces between words do
-// not matter. Numbers are decimal. Packs, channels and buffers are numbered from 0 in the order of their lines.
+// One thing a line, in this order; blank lines and lines that begin with '#' are skipped, spaces between
+// words do not matter. Numbers are decimal. Packs, channels and buffers are numbered from 0 in the order of
+// their lines.
 //
-//   plan      = "plan" name NL "order" name NL "devices" {rank} NL {pack} {channel} {buffer} {lane}
-//   pack      = "p"N ("reduce" | "concatenate") element "to" element ["/" divisor] [";" "split" {level}]
-//               ";" "replicas" {device} ";" "destinations" {device} NL
-//   level     = ("ragged" | "padded" | "counts") parts
-//   channel   = "c"N device "->" device ["number" N] NL                number 0 is not written
-//   buffer    = "b"N role "of" "p"N "on" device element [run] NL       no run: the whole pack
-//   role      = ("input" | "output" | "inout" | "temp") index | ("slot" | "view") "c"N
-//   run       = "[" chunk [".." last chunk] "]"
-//   lane      = "lane" "of" "rank" rank NL {step}
-//   step      = "copy" "on" device ":" {operand} "=" operand NL
-//             | "reduce" "on" device "in" element ":" {operand} "=" sum NL
-//             | "call" "on" device "in" element ":" operand "=" "f" "(" operand {"," operand} ")" ["/" divisor] NL
-//             | "recv" "c"N ":" operand NL
-//             | "release" "c"N NL
-//             | "wait" "lane" N "step" N NL                            steps are numbered from 0 in their lane
-//   operand   = "b"N [run]                                             no run: the buffer's window
-//   sum       = tree ["/" divisor] | operand "+" … (see below)
-//   tree      = operand | "(" tree "+" tree ")"                        the order of additions
+//   plan     = "plan" name NL "order" name NL "devices" {rank} NL {pack} {channel} {buffer} {lane}
+//   pack     = "p"N contract element "to" element ["/" divisor] ";" ["split" {level} ";"]
+//              "replicas" {device} ";" "destinations" {device} NL
+//   contract = "reduce" | "concatenate"
+//   level    = ("ragged" | "padded" | "counts") parts
+//   channel  = "c"N device "->" device ["number" N] NL              number 0 is not written
+//   buffer   = "b"N role "of" "p"N "on" device element [run] NL     no run: the whole pack
+//   role     = ("input" | "output" | "inout" | "temp") index | ("slot" | "view") "c"N
+//   run      = "[" chunk [".." chunk] "]"                           first and last
+//   lane     = "lane" "of" "rank" rank NL {step}                    steps are numbered from 0 in their lane
+//   step     = "copy" "on" device ":" {operand} "=" operand NL
+//   step     = "reduce" "on" device "in" element ":" {operand} "=" sum NL
+//   step     = "call" "on" device "in" element ":" operand "=" function NL
+//   step     = "recv" "c"N ":" operand NL
+//   step     = "release" "c"N NL
+//   step     = "wait" "lane" N "step" N NL
+//   operand  = "b"N [run]                                           no run: the buffer's window
+//   sum      = tree ["/" divisor] | tree "+" tree
+//   tree     = operand | "(" tree "+" tree ")"                      the order of additions
+//   function = "f" "(" operand {"," operand} ")" ["/" divisor]
 //
-// The outermost parentheses of a sum that is not divided may be left out, and to_text leaves them out:
+// to_text leaves out the outermost parentheses of a sum that is not divided:
 //   reduce on 0 in float32: b4 b5 = ((b0 + b1) + (b2 + b3)) / 4
 //   reduce on 0 in float32: b4 = (b0 + b1) + b2
 #pragma once
@@ -34,11 +37,12 @@
 
 namespace onesum::plan {
 
-// parse_text gives back an equal plan. Throws invalid_argument unless the plan is well formed (plan/well_formed.h).
+// parse_text gives back an equal plan. Throws invalid_argument unless the plan is well formed
+// (plan/well_formed.h).
 std::string to_text(const Plan& plan);
 
-// The result is well formed. Throws invalid_argument naming the line, what was found and what was expected. Takes
-// time and memory in proportion to the length of the text, whatever it says.
+// The result is well formed. Throws invalid_argument naming the line, what was found and what was expected.
+// Takes time and memory in proportion to the length of the text, whatever it says.
 Plan parse_text(std::string_view text);
 
 // For messages: "lane 0 step 3 (copy on 0: b4 = b0)", the step cut after about 100 characters.

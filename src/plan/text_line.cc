@@ -1,9 +1,9 @@
 #include "plan/text_line.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
+
+#include <fmt/format.h>
 
 #include "plan/refuse.h"
 
@@ -93,7 +93,8 @@ std::int64_t TextLine::take_number(std::string_view what, std::int64_t min, std:
 }
 
 std::int32_t TextLine::take_reference(char letter, std::size_t size) {
-  const std::optional<std::int64_t> value = is_reference(letter) ? parse_digits(word_.substr(1)) : std::nullopt;
+  const std::optional<std::int64_t> value =
+      is_reference(letter) ? parse_digits(word_.substr(1)) : std::nullopt;
   if (!value || *value >= static_cast<std::int64_t>(size)) {
     if (size == 0) fail(fmt::format("no \"{}\" with a number: there is none", letter));
     fail(fmt::format("{}0 to {}{}", letter, letter, size - 1));

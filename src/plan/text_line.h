@@ -11,23 +11,24 @@
 
 namespace onesum::plan {
 
-// A cursor over the words of a line: names and numbers (letters, digits, '_'), "->", "..", and single characters.
-// Every function that does not find what it expects throws invalid_argument naming the line, what was found and what
-// was expected.
+// A cursor over the words of a line: names and numbers (letters, digits, '_'), "->", "..", and single
+// characters. Every function that does not find what it expects throws invalid_argument naming the line, what
+// was found and what was expected.
 class TextLine {
  public:
   TextLine(std::size_t number, std::string_view text);
 
   std::string_view peek() const noexcept { return word_; }  // empty at the end of the line
   bool at_end() const noexcept { return word_.empty(); }
-  std::string_view take();                // the word, and on to the next
-  bool take_if(std::string_view word);    // whether it was the next word
+  std::string_view take();              // the word, and on to the next
+  bool take_if(std::string_view word);  // whether it was the next word
   void expect(std::string_view word);
   void expect_end();
-  std::string_view take_rest();           // all that is left, without spaces around
+  std::string_view take_rest();  // all that is left, without spaces around
 
   std::int64_t take_number(std::string_view what, std::int64_t min, std::int64_t max);
-  std::int32_t take_reference(char letter, std::size_t size);  // "b7": an existing thing's number, below `size`
+  std::int32_t take_reference(char letter,
+                              std::size_t size);  // "b7": an existing thing's number, below `size`
   Element take_element();
   bool is_reference(char letter) const noexcept;  // whether the next word looks like "b7"
 

@@ -1,10 +1,10 @@
 // The parsing half of plan/text.h.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <limits>
 #include <optional>
+
+#include <fmt/format.h>
 
 #include "plan/refuse.h"
 #include "plan/text.h"
@@ -20,8 +20,8 @@ constexpr std::int64_t kMaxInt64 = std::numeric_limits<std::int64_t>::max();
 constexpr std::size_t kMaxOperands = std::numeric_limits<std::uint16_t>::max();
 constexpr std::uint8_t kMaxMerges = std::numeric_limits<std::uint8_t>::max();
 
-// Reads lines into a plan. What a line alone can tell is refused at once, the rest by check_well_formed, whose
-// verdict gets the number of the line it concerns.
+// Reads lines into a plan. What a line alone can tell is refused at once, the rest by check_well_formed,
+// whose verdict gets the number of the line it concerns.
 class Parser {
  public:
   Plan parse(std::string_view text);
@@ -275,7 +275,8 @@ void Parser::read_step(TextLine& line) {
 void Parser::take_destinations(TextLine& line, Step& step) {
   line.expect(":");
   while (!line.take_if("=")) {
-    if (step.num_destinations == kMaxOperands) line.fail(fmt::format("at most {} destinations", kMaxOperands));
+    if (step.num_destinations == kMaxOperands)
+      line.fail(fmt::format("at most {} destinations", kMaxOperands));
     plan_.operands.push_back(take_operand(line));
     ++step.num_destinations;
   }

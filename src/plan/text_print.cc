@@ -1,8 +1,8 @@
 // The printing half of plan/text.h.
-#include <fmt/format.h>
-
 #include <array>
 #include <iterator>
+
+#include <fmt/format.h>
 
 #include "plan/text.h"
 #include "plan/well_formed.h"
@@ -50,8 +50,8 @@ void print_pack(Out out, std::size_t number, const Pack& pack) {
 void print_buffer(Out out, const Plan& plan, std::size_t number) {
   const Buffer& buffer = plan.buffers[number];
   const bool is_end = buffer.role == Role::kSlot || buffer.role == Role::kView;
-  fmt::format_to(out, "b{} {} {}{} of p{} on {} {}", number, name_of(kRoleNames, buffer.role), is_end ? "c" : "",
-                 buffer.index, buffer.pack, buffer.device, to_string(buffer.element));
+  fmt::format_to(out, "b{} {} {}{} of p{} on {} {}", number, name_of(kRoleNames, buffer.role),
+                 is_end ? "c" : "", buffer.index, buffer.pack, buffer.device, to_string(buffer.element));
   if (buffer.window != Chunks{0, num_chunks(plan.pack(buffer.pack).split)}) {
     fmt::format_to(out, " ");
     print_run(out, buffer.window);
@@ -64,8 +64,8 @@ void print_operand(Out out, const Plan& plan, const Operand& operand) {
   if (operand.chunks != plan.buffer(operand.buffer).window) print_run(out, operand.chunks);
 }
 
-// How many parentheses open before each source. A merge joins the two topmost sums of the stack, each of which
-// begins at a source; the joint one begins where the lower one did.
+// How many parentheses open before each source. A merge joins the two topmost sums of the stack, each of
+// which begins at a source; the joint one begins where the lower one did.
 std::vector<std::size_t> opening_parentheses(std::span<const Operand> sources) {
   std::vector<std::size_t> opening(sources.size(), 0);
   std::vector<std::size_t> begins;

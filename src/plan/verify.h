@@ -1,12 +1,14 @@
-// Proves that a plan computes what its packs' contracts say, whatever the sizes and however fast its lanes run.
+// Proves that a plan computes what its packs' contracts say, whatever the sizes and however fast its lanes
+// run.
 //
-// Proved: the plan is well formed (plan/well_formed.h) and follows the rules of types and roles (plan/rules.h); every
-// send has its receive, in order, every view its release, and nobody waits for ever even with one slot per channel
-// (plan/progress.h); there is no race (plan/races.h); no step reads memory that nobody wrote; every destination of
-// every pack exists once and holds, in every chunk, the same expression on every device: each replica's contribution
-// exactly once, divided by the pack's divisor exactly once, in the pack's output type. A plan whose `order` is
-// "canonical" adds in the canonical order (plan.h), up to swapping the operands of an addition, without rounding
-// partial sums. What a kCall computes is taken on trust; it counts as using each of its sources once.
+// Proved: the plan is well formed (plan/well_formed.h) and follows the rules of types and roles
+// (plan/rules.h); every send has its receive, in order, every view its release, and nobody waits for ever
+// even with one slot per channel (plan/progress.h); there is no race (plan/races.h); no step reads memory
+// that nobody wrote; every destination of every pack exists once and holds, in every chunk, the same
+// expression on every device: each replica's contribution exactly once, divided by the pack's divisor exactly
+// once, in the pack's output type. A plan whose `order` is "canonical" adds in the canonical order (plan.h),
+// up to swapping the operands of an addition, without rounding partial sums. What a kCall computes is taken
+// on trust; it counts as using each of its sources once.
 //
 // Takes milliseconds for thousands of steps. Thread-safe: it keeps nothing.
 #pragma once
@@ -27,8 +29,8 @@ struct Proof {
   std::vector<PackProof> packs;
 };
 
-// Throws invalid_argument naming the two steps, or the step and the buffer, that are at fault, or saying that the
-// plan is too large (more than 4096 lanes or 2^24 chunks in all buffers).
+// Throws invalid_argument naming the two steps, or the step and the buffer, that are at fault, or saying that
+// the plan is too large (more than 4096 lanes or 2^24 chunks in all buffers).
 Proof verify(const Plan& plan);
 
 }  // namespace onesum::plan

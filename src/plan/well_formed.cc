@@ -1,12 +1,12 @@
 #include "plan/well_formed.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
 #include <set>
 #include <string_view>
 #include <tuple>
+
+#include <fmt/format.h>
 
 #include "plan/refuse.h"
 
@@ -35,13 +35,13 @@ void check_name(std::string_view what, std::string_view name) {
           kMaxNameLength);
   const bool printable = std::ranges::all_of(name, [](char c) { return c >= ' ' && c <= '~'; });
   require(printable, "{} holds a character that is not printable ASCII", what);
-  require(name.empty() || (name.front() != ' ' && name.back() != ' '), "{} \"{}\" begins or ends with a space",
-          what, name);
+  require(name.empty() || (name.front() != ' ' && name.back() != ' '),
+          "{} \"{}\" begins or ends with a space", what, name);
 }
 
 void check_split(std::size_t pack, const Pack& value) {
-  require(value.split.size() <= kMaxSplitLevels, "pack {}: {} levels of splitting, at most {} are allowed", pack,
-          value.split.size(), kMaxSplitLevels);
+  require(value.split.size() <= kMaxSplitLevels, "pack {}: {} levels of splitting, at most {} are allowed",
+          pack, value.split.size(), kMaxSplitLevels);
   std::uint64_t chunks = 1;
   for (const SplitLevel& level : value.split) {
     require(level.rule <= SplitRule::kCounts, "pack {}: unknown rule of splitting", pack);
@@ -50,8 +50,8 @@ void check_split(std::size_t pack, const Pack& value) {
     require(chunks <= kMaxChunks, "pack {}: more than {} chunks", pack, kMaxChunks);
     if (level.rule != SplitRule::kCounts) continue;
     require(value.split.size() == 1, "pack {}: a split by counts stands alone", pack);
-    require(level.parts == value.replicas.size(), "pack {}: split by counts into {} parts for {} replicas", pack,
-            level.parts, value.replicas.size());
+    require(level.parts == value.replicas.size(), "pack {}: split by counts into {} parts for {} replicas",
+            pack, level.parts, value.replicas.size());
   }
 }
 
@@ -66,8 +66,8 @@ void check_pack(const Plan& plan, std::size_t number) {
             plan.device_rank.size());
   }
   for (const std::int32_t device : pack.destinations) {
-    require(is_index(device, plan.device_rank.size()), "pack {}: destination on device {} of {}", number, device,
-            plan.device_rank.size());
+    require(is_index(device, plan.device_rank.size()), "pack {}: destination on device {} of {}", number,
+            device, plan.device_rank.size());
   }
   check_split(number, pack);
   require(pack.contract == Contract::kReduce || num_chunks(pack.split) == pack.replicas.size(),
@@ -160,7 +160,8 @@ void check_operands(const Plan& plan, const Where& where, const Step& step) {
             operand.buffer);
     const Chunks& window = plan.buffer(operand.buffer).window;
     require(is_inside(operand.chunks, window), "{}: {} chunks of b{} from chunk {}, it has {} from {}",
-            text(where), operand.chunks.count, operand.buffer, operand.chunks.first, window.count, window.first);
+            text(where), operand.chunks.count, operand.buffer, operand.chunks.first, window.count,
+            window.first);
   }
   for (const Operand& destination : plan.destinations(step)) {
     require(destination.merges == 0, "{}: a destination has merges", text(where));
@@ -181,8 +182,8 @@ struct Form {
 };
 constexpr std::size_t kMany = std::numeric_limits<std::uint16_t>::max();
 constexpr Form kForms[] = {
-    {"copy", kMany, 1, false, false},  {"reduce", kMany, kMany, true, false}, {"recv", 1, 0, false, true},
-    {"release", 0, 0, false, true},    {"call", 1, kMany, true, false},       {"wait", 0, 0, false, false},
+    {"copy", kMany, 1, false, false}, {"reduce", kMany, kMany, true, false}, {"recv", 1, 0, false, true},
+    {"release", 0, 0, false, true},   {"call", 1, kMany, true, false},       {"wait", 0, 0, false, false},
 };
 
 void check_step(const Plan& plan, std::size_t lane, std::size_t number) {
@@ -190,7 +191,8 @@ void check_step(const Plan& plan, std::size_t lane, std::size_t number) {
   require(step.op <= Op::kWait, "lane {} step {}: unknown operation", lane, number);
   const Form& form = kForms[static_cast<std::size_t>(step.op)];
   const Where where{lane, number, form.name};
-  require(step.num_destinations <= form.max_destinations && (step.num_destinations > 0) == (form.max_destinations > 0),
+  require(step.num_destinations <= form.max_destinations &&
+              (step.num_destinations > 0) == (form.max_destinations > 0),
           "{}: {} destinations", text(where), step.num_destinations);
   require(step.num_sources <= form.max_sources && (step.num_sources > 0) == (form.max_sources > 0),
           "{}: {} sources", text(where), step.num_sources);
@@ -230,8 +232,8 @@ void check_layout(const Plan& plan) {
   for (std::size_t lane = 0; lane < plan.lanes.size(); ++lane) {
     for (std::size_t number = 0; number < plan.lanes[lane].steps.size(); ++number) {
       const Step& step = plan.lanes[lane].steps[number];
-      require(step.first_operand == expected, "lane {} step {}: operands begin at {}, expected {}", lane, number,
-              step.first_operand, expected);
+      require(step.first_operand == expected, "lane {} step {}: operands begin at {}, expected {}", lane,
+              number, step.first_operand, expected);
       expected += std::size_t{step.num_destinations} + step.num_sources;
     }
   }

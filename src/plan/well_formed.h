@@ -1,9 +1,10 @@
-// Whether a plan is a plan at all: every number in it refers to something that exists and is of the right kind, runs
-// of chunks lie in their buffers' windows, a step has the operands of its operation, fields that an operation does
-// not use have their default values, and operands are laid out in the order of lanes and steps.
+// Whether a plan is a plan at all: every number in it refers to something that exists and is of the right
+// kind, runs of chunks lie in their buffers' windows, a step has the operands of its operation, fields that
+// an operation does not use have their default values, and operands are laid out in the order of lanes and
+// steps.
 //
-// All functions of plan/* but this one take well-formed plans only; what Builder and parse_text give is well formed
-// (Builder's if the numbers it was given are). Whether a plan makes sense is for plan/verify.h to say.
+// All functions of plan/* but this one take well-formed plans only; what Builder and parse_text give is well
+// formed (Builder's if the numbers it was given are). Whether a plan makes sense is for plan/verify.h to say.
 #pragma once
 
 #include "plan/plan.h"
@@ -23,8 +24,8 @@ struct Place {
   std::size_t step = 0;    // kStep: in lane `number`
 };
 
-// Throws invalid_argument naming the first thing that is wrong, what was found and what was expected; `place`, if
-// given, then says where.
+// Throws invalid_argument naming the first thing that is wrong, what was found and what was expected;
+// `place`, if given, then says where.
 void check_well_formed(const Plan& plan, Place* place = nullptr);
 
 }  // namespace onesum::plan

@@ -17,8 +17,11 @@ const sample::Types kSum = sample::types_of(ReduceOp::kSum, DType::kFloat32);
 const sample::Types kMean = sample::types_of(ReduceOp::kMean, DType::kFloat16);
 
 std::vector<Plan> parts() {
-  return {sample::ring(4, kSum), sample::direct(4, kMean), sample::halving_doubling(4, kMean, true),
-          sample::direct(4, sample::types_of(ReduceOp::kMean, DType::kInt64)), sample::ring_gather(4, Element::kInt8),
+  return {sample::ring(4, kSum),
+          sample::direct(4, kMean),
+          sample::halving_doubling(4, kMean, true),
+          sample::direct(4, sample::types_of(ReduceOp::kMean, DType::kInt64)),
+          sample::ring_gather(4, Element::kInt8),
           sample::ring(4, kMean)};
 }
 
@@ -42,7 +45,8 @@ TEST(SideBySide, IsProvedAndRight) {
 }
 
 TEST(SideBySide, KeepsTheOrderOfSharedLanes) {
-  const std::vector<Plan> plans = {sample::two_lanes(kSum), sample::one_device(4, kMean, true), sample::two_lanes(kMean)};
+  const std::vector<Plan> plans = {sample::two_lanes(kSum), sample::one_device(4, kMean, true),
+                                   sample::two_lanes(kMean)};
   const Plan plan = side_by_side(plans);
   ASSERT_EQ(plan.lanes.size(), 2u);
   EXPECT_EQ(plan.lanes[0].steps.size(), 3u + 1u + 3u);
@@ -75,7 +79,8 @@ TEST(SideBySide, RefusesOtherDevices) {
 
 TEST(InSequence, IsProvedAndRight) {
   expect_right(in_sequence(parts()));
-  const std::vector<Plan> plans = {sample::two_lanes(kSum), sample::one_device(4, kMean, true), sample::two_lanes(kMean)};
+  const std::vector<Plan> plans = {sample::two_lanes(kSum), sample::one_device(4, kMean, true),
+                                   sample::two_lanes(kMean)};
   expect_right(in_sequence(plans));
 }
 

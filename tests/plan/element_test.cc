@@ -45,8 +45,12 @@ TEST(Element, Accumulators) {
 }
 
 TEST(Element, WideningLosesNothing) {
-  const auto yes = [](Element from, Element to) { EXPECT_TRUE(widens_to(from, to)) << to_string(from) << to_string(to); };
-  const auto no = [](Element from, Element to) { EXPECT_FALSE(widens_to(from, to)) << to_string(from) << to_string(to); };
+  const auto yes = [](Element from, Element to) {
+    EXPECT_TRUE(widens_to(from, to)) << to_string(from) << to_string(to);
+  };
+  const auto no = [](Element from, Element to) {
+    EXPECT_FALSE(widens_to(from, to)) << to_string(from) << to_string(to);
+  };
   yes(Element::kFloat16, Element::kFloat32);
   yes(Element::kBFloat16, Element::kFloat32);
   yes(Element::kFloat32, Element::kFloat64);

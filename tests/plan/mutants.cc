@@ -30,7 +30,8 @@ class Mutation {
       case 2:
       case 3:
         what = "retargets an operand of";
-        if (Operand* operand = any_operand()) operand->buffer = static_cast<std::int32_t>(pick(plan_.buffers.size()));
+        if (Operand* operand = any_operand())
+          operand->buffer = static_cast<std::int32_t>(pick(plan_.buffers.size()));
         break;
       case 4:
         what = "swaps with the next step";
@@ -76,7 +77,8 @@ class Mutation {
         change_wait_or_type();
     }
     lay_out_operands(plan_);
-    return {std::move(plan_), std::string(what) + " lane " + std::to_string(lane_) + " step " + std::to_string(index_)};
+    return {std::move(plan_),
+            std::string(what) + " lane " + std::to_string(lane_) + " step " + std::to_string(index_)};
   }
 
  private:

@@ -1,10 +1,10 @@
 #include "plan/mutation_checks.h"
 
-#include <gtest/gtest.h>
-
 #include <iostream>
 #include <optional>
 #include <random>
+
+#include <gtest/gtest.h>
 
 #include <onesum/error.h>
 
@@ -36,7 +36,8 @@ std::vector<Plan> bases() {
       sample::chain_broadcast(3, Element::kInt16),
       sample::ring_gather(3, Element::kFloat32),
   };
-  const std::vector<Plan> parts = {sample::ring(2, sum), sample::direct(2, half), sample::halving_doubling(2, sum)};
+  const std::vector<Plan> parts = {sample::ring(2, sum), sample::direct(2, half),
+                                   sample::halving_doubling(2, sum)};
   plans.push_back(side_by_side(parts, LaneUse::kSeparate));
   return plans;
 }

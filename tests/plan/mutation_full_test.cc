@@ -6,7 +6,8 @@ namespace onesum::plan {
 namespace {
 
 TEST(MutationFull, WhateverIsAcceptedIsRight) {
-  for (std::uint64_t seed = 1; seed <= 10 && !::testing::Test::HasFailure(); ++seed) check_mutants(seed, 2000, 12);
+  for (std::uint64_t seed = 1; seed <= 10 && !::testing::Test::HasFailure(); ++seed)
+    check_mutants(seed, 2000, 12);
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ T canonical_sum(const std::vector<T>& values, std::size_t first, std::size_t n) 
   return canonical_sum(values, first, left) + canonical_sum(values, first + left, n - left);
 }
 
-constexpr double kNasty[] = {1e8,  1.0,  -1e8,   1e-42, -1e-42, 0.1,      -0.1, 3.0,       -0.0,
+constexpr double kNasty[] = {1e8,  1.0,  -1e8,       1e-42, -1e-42, 0.1,   -0.1, 3.0,        -0.0,
                              1e30, 1e-7, 16777217.0, -1e30, 0.3333, 1e-38, 7.0,  1.00000012, -5e-45};
 constexpr double kNastyHalf[] = {2048.0, 1.0, -2048.0, 6e-8, -6e-8, 0.1, 60000.0, 3.0, -0.0, 0.3333, -1.001};
 
@@ -45,8 +45,8 @@ T make_value(std::mt19937_64& random, bool nasty) {
   if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
     return static_cast<T>(nasty ? kNasty[random() % std::size(kNasty)] : small);
   } else if constexpr (std::is_same_v<T, Float16>) {
-    return Float16::from_float(
-        static_cast<float>(nasty ? kNastyHalf[random() % std::size(kNastyHalf)] : static_cast<double>(small)));
+    return Float16::from_float(static_cast<float>(nasty ? kNastyHalf[random() % std::size(kNastyHalf)]
+                                                        : static_cast<double>(small)));
   } else {
     return static_cast<T>(random() % 4 == 0 ? random() | (~std::uint64_t{0} << 3) : random());
   }
@@ -54,8 +54,8 @@ T make_value(std::mt19937_64& random, bool nasty) {
 
 // T: the type of the replicas; A: in which they are added; R: the result.
 template <class T, class A, class R>
-void make_sum(const Pack& pack, std::size_t length, bool nasty, std::mt19937_64& random, std::vector<Bytes>& inputs,
-              Bytes& result) {
+void make_sum(const Pack& pack, std::size_t length, bool nasty, std::mt19937_64& random,
+              std::vector<Bytes>& inputs, Bytes& result) {
   for (std::size_t i = 0; i < length; ++i) {
     std::vector<A> values;
     for (Bytes& input : inputs) {
@@ -84,7 +84,8 @@ Element element_of_replicas(const Plan& plan, std::size_t pack) {
   return plan.packs[pack].accumulator;
 }
 
-void make_pack(const Plan& plan, std::size_t number, bool canonical, std::mt19937_64& random, Problem& problem) {
+void make_pack(const Plan& plan, std::size_t number, bool canonical, std::mt19937_64& random,
+               Problem& problem) {
   const Pack& pack = plan.packs[number];
   const Element element = element_of_replicas(plan, number);
   const std::size_t length = std::size_t{num_chunks(pack.split)} * 3 + 2;
@@ -121,9 +122,12 @@ void make_pack(const Plan& plan, std::size_t number, bool canonical, std::mt1993
 bool same(const Bytes& a, const Bytes& b, Element element) {
   if (a.size() != b.size()) return false;
   for (std::size_t i = 0; i < a.size() / size_of(element); ++i) {
-    if (std::memcmp(a.data() + i * size_of(element), b.data() + i * size_of(element), size_of(element)) == 0) continue;
-    if (element == Element::kFloat32 && std::isnan(get<float>(a, i)) && std::isnan(get<float>(b, i))) continue;
-    if (element == Element::kFloat64 && std::isnan(get<double>(a, i)) && std::isnan(get<double>(b, i))) continue;
+    if (std::memcmp(a.data() + i * size_of(element), b.data() + i * size_of(element), size_of(element)) == 0)
+      continue;
+    if (element == Element::kFloat32 && std::isnan(get<float>(a, i)) && std::isnan(get<float>(b, i)))
+      continue;
+    if (element == Element::kFloat64 && std::isnan(get<double>(a, i)) && std::isnan(get<double>(b, i)))
+      continue;
     if (element == Element::kFloat16 && std::isnan(get<Float16>(a, i).to_float()) &&
         std::isnan(get<Float16>(b, i).to_float())) {
       continue;
@@ -158,7 +162,8 @@ void add_up(const SimulatedCall& call) {
 Problem make(const Plan& plan, const Proof& proof, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   Problem problem;
-  for (std::size_t i = 0; i < plan.packs.size(); ++i) make_pack(plan, i, proof.packs[i].canonical, random, problem);
+  for (std::size_t i = 0; i < plan.packs.size(); ++i)
+    make_pack(plan, i, proof.packs[i].canonical, random, problem);
   return problem;
 }
 
@@ -168,7 +173,8 @@ std::string check(const Plan& plan, const Problem& problem, std::uint64_t seed, 
     options.seed = run == 0 ? 0 : seed + static_cast<std::uint64_t>(run);
     options.slots = 1 + static_cast<std::size_t>(run) % 3;
     options.call = add_up;
-    const std::string which = " with seed " + std::to_string(options.seed) + " and " + std::to_string(options.slots) + " slots";
+    const std::string which =
+        " with seed " + std::to_string(options.seed) + " and " + std::to_string(options.slots) + " slots";
     BytesOfPacks results;
     try {
       results = simulate(plan, problem.sizes, problem.inputs, options);

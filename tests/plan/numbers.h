@@ -17,13 +17,14 @@ struct Problem {
   BytesOfPacks expected;
 };
 
-// Packs of a few elements per chunk. Where the proof says canonical (or the sum is exact in any order) the values are
-// as nasty as they can be: 1e8, 1 and -1e8, subnormals, the largest integers. Elsewhere they are small integers,
-// whose sums are exact in any order. Knows float32, float64, float16 and the integers of 32 and 64 bits; packs that
-// add nothing may have any type.
+// Packs of a few elements per chunk. Where the proof says canonical (or the sum is exact in any order) the
+// values are as nasty as they can be: 1e8, 1 and -1e8, subnormals, the largest integers. Elsewhere they are
+// small integers, whose sums are exact in any order. Knows float32, float64, float16 and the integers of 32
+// and 64 bits; packs that add nothing may have any type.
 Problem make(const Plan& plan, const Proof& proof, std::uint64_t seed);
 
-// Simulates with several interleavings and numbers of slots. Empty if all results are right, else what is wrong.
+// Simulates with several interleavings and numbers of slots. Empty if all results are right, else what is
+// wrong.
 std::string check(const Plan& plan, const Problem& problem, std::uint64_t seed, int runs);
 
 }  // namespace onesum::plan::numbers

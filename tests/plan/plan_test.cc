@@ -1,10 +1,10 @@
 // Splits, and the canonical order of additions.
 #include "plan/plan.h"
 
-#include <gtest/gtest.h>
-
 #include <bit>
 #include <string>
+
+#include <gtest/gtest.h>
 
 #include <onesum/error.h>
 
@@ -15,7 +15,8 @@ namespace {
 
 std::vector<std::size_t> lengths(const Split& split, std::size_t length) {
   std::vector<std::size_t> all;
-  for (std::uint32_t i = 0; i < num_chunks(split); ++i) all.push_back(extent_of(split, length, {}, {i, 1}).length);
+  for (std::uint32_t i = 0; i < num_chunks(split); ++i)
+    all.push_back(extent_of(split, length, {}, {i, 1}).length);
   return all;
 }
 
@@ -43,11 +44,12 @@ TEST(Split, LevelsNest) {
 }
 
 TEST(Split, ChunksCoverTheVectorWithoutGaps) {
-  const std::vector<Split> splits = {{},
-                                     {{SplitRule::kRagged, 5}},
-                                     {{SplitRule::kPadded, 5}},
-                                     {{SplitRule::kPadded, 3}, {SplitRule::kRagged, 4}},
-                                     {{SplitRule::kRagged, 2}, {SplitRule::kRagged, 2}, {SplitRule::kPadded, 3}}};
+  const std::vector<Split> splits = {
+      {},
+      {{SplitRule::kRagged, 5}},
+      {{SplitRule::kPadded, 5}},
+      {{SplitRule::kPadded, 3}, {SplitRule::kRagged, 4}},
+      {{SplitRule::kRagged, 2}, {SplitRule::kRagged, 2}, {SplitRule::kPadded, 3}}};
   for (const Split& split : splits) {
     for (std::size_t length = 0; length < 200; ++length) {
       std::size_t end = 0;
@@ -60,7 +62,8 @@ TEST(Split, ChunksCoverTheVectorWithoutGaps) {
         }
         end += extent.length;
         ASSERT_EQ(extent_of(split, length, {}, {0, i + 1}), (Extent{0, end}));
-        ASSERT_EQ(extent_of(split, length, {}, {i, chunks - i}).offset + extent_of(split, length, {}, {i, chunks - i}).length,
+        ASSERT_EQ(extent_of(split, length, {}, {i, chunks - i}).offset +
+                      extent_of(split, length, {}, {i, chunks - i}).length,
                   length);
       }
       ASSERT_EQ(end, length);
@@ -125,16 +128,19 @@ void cuts(std::size_t n, std::vector<std::vector<std::uint32_t>>& all) {
 }
 
 TEST(CanonicalMerges, TakePartialSums) {
-  EXPECT_EQ(canonical_merges(std::vector<std::uint32_t>{2, 1, 1, 2}), (std::vector<std::uint8_t>{0, 0, 2, 1}));
+  EXPECT_EQ(canonical_merges(std::vector<std::uint32_t>{2, 1, 1, 2}),
+            (std::vector<std::uint8_t>{0, 0, 2, 1}));
   for (std::size_t n = 1; n <= 14; ++n) {
     std::vector<std::vector<std::uint32_t>> all;
     cuts(n, all);
-    for (const auto& widths : all) ASSERT_EQ(evaluate(widths, canonical_merges(widths)), canonical(0, n)) << n;
+    for (const auto& widths : all)
+      ASSERT_EQ(evaluate(widths, canonical_merges(widths)), canonical(0, n)) << n;
   }
 }
 
 TEST(CanonicalMerges, RefuseWhatIsNoSubtree) {
-  const std::vector<std::vector<std::uint32_t>> wrong = {{1, 2}, {1, 2, 1}, {3, 3}, {2, 3, 1}, {0, 1}, {1, 0}, {1, 3}};
+  const std::vector<std::vector<std::uint32_t>> wrong = {{1, 2}, {1, 2, 1}, {3, 3}, {2, 3, 1},
+                                                         {0, 1}, {1, 0},    {1, 3}};
   for (const auto& widths : wrong) {
     EXPECT_THROW(canonical_merges(widths), Error) << widths[0] << "," << widths[1];
   }

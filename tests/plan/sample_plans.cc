@@ -126,7 +126,9 @@ Plan two_lanes(const Types& types) {
   const Ends ends(builder, 4, types, true);
   const Operand low = builder.whole(builder.temp(0, 0, types.accumulator, builder.all_chunks(0)));
   const Operand high = builder.whole(builder.temp(0, 2, types.accumulator, builder.all_chunks(0)));
-  const auto in = [&](std::int32_t i, std::uint8_t merges) { return Operand{ends.in[at(i)], {0, 1}, merges}; };
+  const auto in = [&](std::int32_t i, std::uint8_t merges) {
+    return Operand{ends.in[at(i)], {0, 1}, merges};
+  };
   builder.reduce(left, 0, {{low}}, {{in(0, 0), in(1, 1)}}, types.accumulator);
   const std::int32_t done = builder.reduce(right, 2, {{high}}, {{in(2, 0), in(3, 1)}}, types.accumulator);
   builder.wait(left, right, done);
@@ -143,7 +145,8 @@ Plan ring(std::int32_t n, const Types& types) {
   const Ends ends(builder, n, types, false);
   std::vector<Link> links;  // two from each rank to the next
   for (std::int32_t r = 0; r < n; ++r) {
-    for (std::int32_t number = 0; number < 2; ++number) links.emplace_back(builder, 0, Channel{r, (r + 1) % n, number});
+    for (std::int32_t number = 0; number < 2; ++number)
+      links.emplace_back(builder, 0, Channel{r, (r + 1) % n, number});
   }
   const auto link = [&](std::int32_t from, std::int32_t message) -> Link& {
     return links[at(from * 2 + message % 2)];
@@ -165,7 +168,8 @@ Plan ring(std::int32_t n, const Types& types) {
                        types.accumulator);
       } else {
         builder.reduce(lane, r,
-                       {{Operand{ends.out[at(r)], shifted(s), 0}, Operand{link(r, s).slot(types.output), shifted(s), 0}}},
+                       {{Operand{ends.out[at(r)], shifted(s), 0},
+                         Operand{link(r, s).slot(types.output), shifted(s), 0}}},
                        {{got, mine}}, types.accumulator, divisor_of(n, types));
       }
       builder.release(lane, from.channel());
@@ -223,7 +227,8 @@ Plan halving_doubling(std::int32_t n, const Types& types, bool in_place) {
       Link& out = links.at({r, stage});
       Link& in = links.at({r ^ (1 << stage), stage});
       const Operand got{in.view(types.output), theirs, 0};
-      builder.copy(lane, r, {{Operand{out.slot(types.output), sum.chunks, 0}}}, {ends.out[at(r)], sum.chunks, 0});
+      builder.copy(lane, r, {{Operand{out.slot(types.output), sum.chunks, 0}}},
+                   {ends.out[at(r)], sum.chunks, 0});
       builder.recv(lane, in.channel(), got);
       builder.copy(lane, r, {{Operand{ends.out[at(r)], theirs, 0}}}, got);
       builder.release(lane, in.channel());
@@ -312,7 +317,8 @@ Plan chain_broadcast(std::int32_t n, Element element) {
 
 Plan ring_gather(std::int32_t n, Element element) {
   Builder builder("ring_gather", worker_each(n));
-  Pack pack = pack_of(n, {element, element, element, false}, {{SplitRule::kCounts, static_cast<std::uint32_t>(n)}});
+  Pack pack =
+      pack_of(n, {element, element, element, false}, {{SplitRule::kCounts, static_cast<std::uint32_t>(n)}});
   pack.contract = Contract::kConcatenate;
   builder.add_pack(pack);
   std::vector<Link> links;

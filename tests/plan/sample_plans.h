@@ -31,8 +31,8 @@ Plan one_device_over_temp(std::int32_t n, const Types& types);
 // Four devices in one worker, two lanes that each sum a pair, one of which waits for the other.
 Plan two_lanes(const Types& types);
 
-// Reduce-scatter and all-gather around a ring, one chunk at a time, with two channels per neighbour used in turn.
-// Claims the order "ring".
+// Reduce-scatter and all-gather around a ring, one chunk at a time, with two channels per neighbour used in
+// turn. Claims the order "ring".
 Plan ring(std::int32_t n, const Types& types);
 
 // Recursive halving, then doubling; n is a power of two. Canonical.

@@ -1,18 +1,18 @@
 #include "plan/simulate.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <complex>
 #include <limits>
 #include <span>
 
+#include <gtest/gtest.h>
+
 #include <onesum/dtype.h>
 #include <onesum/error.h>
 
 #include "plan/numbers.h"
-#include "plan/text.h"
 #include "plan/sample_plans.h"
+#include "plan/text.h"
 
 namespace onesum::plan {
 namespace {
@@ -75,7 +75,9 @@ TEST(Simulate, SmallFloatsAreRoundedOnce) {
   // The sum is beyond float16's largest value, the mean is not.
   EXPECT_EQ((reduce<Float16, Float16>(ReduceOp::kMean, {{half(60000)}, {half(60000)}})),
             (std::vector<Float16>{half(60000)}));
-  EXPECT_EQ((reduce<BFloat16, BFloat16>(ReduceOp::kSum, {{BFloat16::from_float(256)}, {BFloat16::from_float(1)}, {BFloat16::from_float(1)}})),
+  EXPECT_EQ((reduce<BFloat16, BFloat16>(
+                ReduceOp::kSum,
+                {{BFloat16::from_float(256)}, {BFloat16::from_float(1)}, {BFloat16::from_float(1)}})),
             (std::vector<BFloat16>{BFloat16::from_float(258)}));
 }
 

@@ -1,9 +1,9 @@
 #include "plan/text.h"
 
+#include <random>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <random>
 
 #include <onesum/error.h>
 
@@ -27,8 +27,12 @@ std::string parse_error(const std::string& text) {
 }
 
 TEST(Text, ShowsTheOrderOfAdditions) {
-  const std::string text = to_text(sample::one_device(6, sample::types_of(ReduceOp::kMean, DType::kFloat32), false));
-  EXPECT_THAT(text, HasSubstr("  reduce on 0 in float32: b6 b7 b8 b9 b10 b11 = (((b0 + b1) + (b2 + b3)) + (b4 + b5)) / 6\n"));
+  const std::string text =
+      to_text(sample::one_device(6, sample::types_of(ReduceOp::kMean, DType::kFloat32), false));
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          "  reduce on 0 in float32: b6 b7 b8 b9 b10 b11 = (((b0 + b1) + (b2 + b3)) + (b4 + b5)) / 6\n"));
 }
 
 TEST(Text, IsReadable) {
@@ -74,7 +78,8 @@ TEST(Text, RoundTripsTreesOfAnyShape) {
   std::mt19937 random(7);
   for (int i = 0; i < 300; ++i) {
     const std::size_t n = 1 + random() % 40;
-    Plan plan = sample::one_device(static_cast<std::int32_t>(n), sample::types_of(ReduceOp::kSum, DType::kFloat32), false);
+    Plan plan = sample::one_device(static_cast<std::int32_t>(n),
+                                   sample::types_of(ReduceOp::kSum, DType::kFloat32), false);
     if (i % 2 == 0) plan.lanes[0].steps[0].divisor = 1 + static_cast<std::int64_t>(random() % 3);
     const std::vector<std::uint8_t> merges = random_merges(n, random);
     for (std::size_t s = 0; s < n; ++s) plan.operands[n + s].merges = merges[s];
@@ -86,9 +91,11 @@ TEST(Text, RoundTripsDeepTrees) {
   // Left to right, and 255 additions that end at one source.
   for (const bool left : {true, false}) {
     const std::size_t n = left ? 5000 : 256;
-    Plan plan = sample::one_device(static_cast<std::int32_t>(n), sample::types_of(ReduceOp::kSum, DType::kFloat32), false);
+    Plan plan = sample::one_device(static_cast<std::int32_t>(n),
+                                   sample::types_of(ReduceOp::kSum, DType::kFloat32), false);
     for (std::size_t s = 0; s < n; ++s) {
-      plan.operands[n + s].merges = static_cast<std::uint8_t>(left ? (s > 0 ? 1 : 0) : (s + 1 == n ? n - 1 : 0));
+      plan.operands[n + s].merges =
+          static_cast<std::uint8_t>(left ? (s > 0 ? 1 : 0) : (s + 1 == n ? n - 1 : 0));
     }
     EXPECT_EQ(parse_text(to_text(plan)), plan);
   }
@@ -97,12 +104,14 @@ TEST(Text, RoundTripsDeepTrees) {
 TEST(Text, SkipsCommentsAndSpaces) {
   const Plan plan = sample::one_device(2, sample::types_of(ReduceOp::kSum, DType::kInt32), false);
   std::string text = "# a plan\r\n\n";
-  for (const char c : to_text(plan)) text += c == ' ' ? "\t " : c == '\n' ? " \r\n   # more\n\n" : std::string(1, c);
+  for (const char c : to_text(plan))
+    text += c == ' ' ? "\t " : c == '\n' ? " \r\n   # more\n\n" : std::string(1, c);
   EXPECT_EQ(parse_text(text), plan);
 }
 
 TEST(Text, TakesParenthesesThatAreNotNeeded) {
-  const std::string text = to_text(sample::one_device(2, sample::types_of(ReduceOp::kSum, DType::kInt32), false));
+  const std::string text =
+      to_text(sample::one_device(2, sample::types_of(ReduceOp::kSum, DType::kInt32), false));
   std::string with = text;
   with.replace(with.find("b0 + b1"), 7, "(b0 + b1) / 1");
   EXPECT_EQ(parse_text(with), parse_text(text));
@@ -143,7 +152,8 @@ TEST(Text, NamesLineFoundAndExpected) {
       {"ragged 3", "ragged 1048576 padded 1048576", "line 4: pack 0: more than 1048576 chunks"},
       {"ragged 3", "counts 2", "line 4: pack 0: split by counts into 2 parts for 3 replicas"},
       {"replicas 0 1 2", "replicas 0 1 7", "line 4: found \"7\", expected a device from 0 to 2"},
-      {"c1 0 -> 1 number 1", "c1 0 -> 1", "line 6: channel 1: there is another one from device 0 to device 1"},
+      {"c1 0 -> 1 number 1", "c1 0 -> 1",
+       "line 6: channel 1: there is another one from device 0 to device 1"},
       {"b0 input 0 of p0 on 0", "b0 input 0 of p0 on 1", "line 11: b0: on device 1, expected 0"},
       {"b0 input 0", "b0 input 3", "line 11: b0: replica 3 of 3"},
       {"of p0 on 0 float16", "of p4 on 0 float16", "line 11: found \"p4\", expected p0 to p0"},
@@ -171,14 +181,16 @@ TEST(Text, NamesLineFoundAndExpected) {
 }
 
 TEST(Text, StaysSmallForHostileText) {
-  const std::string header = "plan x\norder y\ndevices 0\np0 reduce float32 to float32; replicas 0; destinations 0\n"
-                             "b0 input 0 of p0 on 0 float32\nb1 output 0 of p0 on 0 float32\nlane of rank 0\n";
+  const std::string header =
+      "plan x\norder y\ndevices 0\np0 reduce float32 to float32; replicas 0; destinations 0\n"
+      "b0 input 0 of p0 on 0 float32\nb1 output 0 of p0 on 0 float32\nlane of rank 0\n";
   const std::string step = "reduce on 0 in float32: b1 = ";
   EXPECT_THAT(parse_error(header + step + std::string(1000000, '(')), HasSubstr("line 8"));
   EXPECT_THAT(parse_error(header + step + std::string(300, '(') + "b0"), HasSubstr("expected \"+\""));
   std::string many = header + step;  // 300 additions that end at one source
   for (int i = 0; i < 300; ++i) many += "(b0 + ";
-  EXPECT_THAT(parse_error(many + "b0" + std::string(300, ')')), HasSubstr("at most 255 additions that end here"));
+  EXPECT_THAT(parse_error(many + "b0" + std::string(300, ')')),
+              HasSubstr("at most 255 additions that end here"));
   many = header + step + "b0";
   for (int i = 0; i < 70000; ++i) many += " + b0";
   EXPECT_THAT(parse_error(many), HasSubstr("line 8"));

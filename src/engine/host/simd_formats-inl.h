@@ -55,28 +55,24 @@ HWY_INLINE void stream_lanes(hn::Vec<D> v, D d, std::byte* to) {
   }
 }
 
-template <class D>
-struct Two {
-  hn::Vec<D> first;
-  hn::Vec<D> second;
-};
-
-// Two vectors at once, in the order of memory, for a format that has the rest.
+// Two vectors at once, in the order of memory, for a format that has the rest. (By reference: compilers keep a struct
+// of two vectors in memory.)
 template <class Format, std::size_t kFormatBytes>
 struct InOrder {
   template <class D>
-  static HWY_INLINE Two<D> load2(D d, const std::byte* from) {
-    return {Format::load(d, from), Format::load(d, from + hn::Lanes(d) * kFormatBytes)};
+  static HWY_INLINE void load2(D d, const std::byte* from, hn::Vec<D>& v0, hn::Vec<D>& v1) {
+    v0 = Format::load(d, from);
+    v1 = Format::load(d, from + hn::Lanes(d) * kFormatBytes);
   }
   template <class D>
-  static HWY_INLINE void store2(const Two<D>& v, D d, std::byte* to) {
-    Format::store(v.first, d, to);
-    Format::store(v.second, d, to + hn::Lanes(d) * kFormatBytes);
+  static HWY_INLINE void store2(hn::Vec<D> v0, hn::Vec<D> v1, D d, std::byte* to) {
+    Format::store(v0, d, to);
+    Format::store(v1, d, to + hn::Lanes(d) * kFormatBytes);
   }
   template <class D>
-  static HWY_INLINE void stream2(const Two<D>& v, D d, std::byte* to) {
-    Format::stream(v.first, d, to);
-    Format::stream(v.second, d, to + hn::Lanes(d) * kFormatBytes);
+  static HWY_INLINE void stream2(hn::Vec<D> v0, hn::Vec<D> v1, D d, std::byte* to) {
+    Format::stream(v0, d, to);
+    Format::stream(v1, d, to + hn::Lanes(d) * kFormatBytes);
   }
 };
 
@@ -159,31 +155,27 @@ struct BFloat16Bits {
 // own.
 struct PairedBFloat16 : Narrow<BFloat16Bits> {
   template <class D>
-  static HWY_INLINE Two<D> load2(D d, const std::byte* from) {
+  static HWY_INLINE void load2(D d, const std::byte* from, hn::Vec<D>& even, hn::Vec<D>& odd) {
     const hn::Rebind<std::uint32_t, D> du;
     const auto pairs = load_lanes(du, from);
-    return {hn::BitCast(d, hn::ShiftLeft<16>(pairs)), hn::BitCast(d, hn::And(pairs, upper(du)))};
+    even = hn::BitCast(d, hn::ShiftLeft<16>(pairs));
+    odd = hn::BitCast(d, hn::And(pairs, hn::Set(du, 0xFFFF0000U)));
   }
   template <class D>
-  static HWY_INLINE void store2(const Two<D>& v, D d, std::byte* to) {
-    store_lanes(join(v, d), hn::Rebind<std::uint32_t, D>(), to);
+  static HWY_INLINE void store2(hn::Vec<D> even, hn::Vec<D> odd, D d, std::byte* to) {
+    store_lanes(join(even, odd, d), hn::Rebind<std::uint32_t, D>(), to);
   }
   template <class D>
-  static HWY_INLINE void stream2(const Two<D>& v, D d, std::byte* to) {
-    stream_lanes(join(v, d), hn::Rebind<std::uint32_t, D>(), to);
+  static HWY_INLINE void stream2(hn::Vec<D> even, hn::Vec<D> odd, D d, std::byte* to) {
+    stream_lanes(join(even, odd, d), hn::Rebind<std::uint32_t, D>(), to);
   }
 
  private:
-  template <class DU>
-  static HWY_INLINE hn::Vec<DU> upper(DU du) {
-    return hn::Set(du, 0xFFFF0000U);
-  }
   template <class D>
-  static HWY_INLINE hn::Vec<hn::Rebind<std::uint32_t, D>> join(const Two<D>& v, D d) {
+  static HWY_INLINE hn::Vec<hn::Rebind<std::uint32_t, D>> join(hn::Vec<D> even, hn::Vec<D> odd, D d) {
     const hn::Rebind<std::uint32_t, D> du;
-    const auto even = BFloat16Bits::round_in_place(d, v.first);
-    const auto odd = BFloat16Bits::round_in_place(d, v.second);
-    return hn::Or(hn::ShiftRight<16>(even), hn::And(odd, upper(du)));
+    const auto lower = hn::ShiftRight<16>(BFloat16Bits::round_in_place(d, even));
+    return hn::Or(lower, hn::And(BFloat16Bits::round_in_place(d, odd), hn::Set(du, 0xFFFF0000U)));
   }
 };
 static_assert(std::endian::native == std::endian::little, "the even element is the lower half of a lane");

@@ -2,8 +2,8 @@
 
 #include <cstring>
 
-// SSSE3 alone, and what Ice Lake adds to AVX-512, would make nothing here faster; SVE has no vectors in structs.
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
+// SSSE3 alone, and what Ice Lake adds to AVX-512, would make nothing here faster.
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
 // The fallback is one lane at a time for every compiler: emulated vectors take minutes to compile.
 #define HWY_BROKEN_EMU128 1
 #undef HWY_TARGET_INCLUDE

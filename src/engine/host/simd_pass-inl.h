@@ -69,43 +69,47 @@ struct Streams {
   }
 
   template <std::size_t kFirst, std::size_t kCount, class D>
-  HWY_INLINE Two<D> tree2(D d, std::size_t index) const {
+  HWY_INLINE void tree2(D d, std::size_t index, hn::Vec<D>& v0, hn::Vec<D>& v1) const {
     if constexpr (kCount == 1) {
-      return In::load2(d, sources[kFirst] + index * In::kBytes);
+      In::load2(d, sources[kFirst] + index * In::kBytes, v0, v1);
     } else {
       constexpr std::size_t kLeft = std::bit_floor(kCount - 1);
-      const Two<D> left = tree2<kFirst, kLeft>(d, index);
-      const Two<D> right = tree2<kFirst + kLeft, kCount - kLeft>(d, index);
-      return {hn::Add(left.first, right.first), hn::Add(left.second, right.second)};
+      auto right0 = hn::Undefined(d);
+      auto right1 = hn::Undefined(d);
+      tree2<kFirst, kLeft>(d, index, v0, v1);
+      tree2<kFirst + kLeft, kCount - kLeft>(d, index, right0, right1);
+      v0 = hn::Add(v0, right0);
+      v1 = hn::Add(v1, right1);
     }
-  }
-
-  template <class D>
-  HWY_INLINE Two<D> result2(D d, std::size_t index) const {
-    const Two<D> v = tree2<0, kSources>(d, index);
-    if constexpr (hwy::IsFloat<Lane>()) {
-      if (divides) {
-        const auto by = hn::Set(d, divisor);
-        return {hn::Div(v.first, by), hn::Div(v.second, by)};
-      }
-    }
-    return v;
   }
 
   // Four vectors at a time. All sources are read before anything is written: a destination may be a source.
   template <bool kStreaming, class D>
   HWY_INLINE void step4(D d, std::size_t index) const {
     const std::size_t two_vectors = 2 * hn::Lanes(d);
-    const Two<D> front = result2(d, index);
-    const Two<D> back = result2(d, index + two_vectors);
+    auto v0 = hn::Undefined(d);
+    auto v1 = hn::Undefined(d);
+    auto v2 = hn::Undefined(d);
+    auto v3 = hn::Undefined(d);
+    tree2<0, kSources>(d, index, v0, v1);
+    tree2<0, kSources>(d, index + two_vectors, v2, v3);
+    if constexpr (hwy::IsFloat<Lane>()) {
+      if (divides) {
+        const auto by = hn::Set(d, divisor);
+        v0 = hn::Div(v0, by);
+        v1 = hn::Div(v1, by);
+        v2 = hn::Div(v2, by);
+        v3 = hn::Div(v3, by);
+      }
+    }
     for (std::size_t i = 0; i < num_destinations; ++i) {
       std::byte* to = destinations[i] + index * Out::kBytes;
       if constexpr (kStreaming) {
-        Out::stream2(front, d, to);
-        Out::stream2(back, d, to + two_vectors * Out::kBytes);
+        Out::stream2(v0, v1, d, to);
+        Out::stream2(v2, v3, d, to + two_vectors * Out::kBytes);
       } else {
-        Out::store2(front, d, to);
-        Out::store2(back, d, to + two_vectors * Out::kBytes);
+        Out::store2(v0, v1, d, to);
+        Out::store2(v2, v3, d, to + two_vectors * Out::kBytes);
       }
     }
   }

@@ -1,0 +1,199 @@
+// `onesum plan`, run as a user would.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/run_tool.h"
+
+namespace onesum::cli {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+struct Sum {
+  int devices;
+  const char* step;
+  const char* expression;
+};
+
+class PlanOfSum : public ::testing::TestWithParam<Sum> {};
+
+TEST_P(PlanOfSum, ShowsStepsOrderBytesAndTimeAndIsVerified) {
+  const ToolRun run =
+      run_tool("plan --devices " + std::to_string(GetParam().devices) + " --bytes 1M --verify");
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr(GetParam().step));
+  EXPECT_THAT(run.out, HasSubstr(std::string("# pack 0 = ") + GetParam().expression + "\n"));
+  EXPECT_THAT(run.out, HasSubstr("# order of additions: canonical\n"));
+  EXPECT_THAT(run.out, HasSubstr("1 tensor, 262144 float32, 1 MiB"));
+  EXPECT_THAT(run.out, HasSubstr("bytes read"));
+  EXPECT_THAT(run.out, HasSubstr(std::to_string(GetParam().devices << 20)));
+  EXPECT_THAT(run.out, HasSubstr("# predicted time: "));
+  EXPECT_THAT(run.out, HasSubstr("# verified: "));
+}
+
+INSTANTIATE_TEST_SUITE_P(OneToFour, PlanOfSum,
+                         ::testing::Values(Sum{1, "copy on 0: b1 = b0", "r0"},
+                                           Sum{2, "reduce on 0 in float32: b2 b3 = b0 + b1", "r0 + r1"},
+                                           Sum{3, "b3 b4 b5 = (b0 + b1) + b2", "(r0 + r1) + r2"},
+                                           Sum{4, "b4 b5 b6 b7 = (b0 + b1) + (b2 + b3)",
+                                               "(r0 + r1) + (r2 + r3)"}));
+
+TEST(Plan, SaysThatItIsVerifiedOnlyIfAsked) {
+  const ToolRun run = run_tool("plan --devices 2 --bytes 8");
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_THAT(run.out, Not(HasSubstr("verified")));
+}
+
+TEST(Plan, InPlaceAndMeanShowInThePlan) {
+  const ToolRun run = run_tool("plan --devices 2 --bytes 8 --in-place --op mean --dtype bf16 --verify");
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("# mean of 2 replicas in place: 1 tensor, 4 bfloat16, 8 B\n"));
+  EXPECT_THAT(run.out, HasSubstr("b0 inout 0"));
+  EXPECT_THAT(run.out, HasSubstr("in float32: b0 b1 = (b0 + b1) / 2"));
+}
+
+TEST(Plan, GoesToTheDeviceThatIsNamed) {
+  const ToolRun run = run_tool("plan --devices 2 --bytes 8 --to CPU:5 --reduce-to CPU:3 --verify");
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, AllOf(HasSubstr("CPU:5"), HasSubstr("CPU:3"), HasSubstr("destinations 2\n")));
+}
+
+TEST(Plan, TakesTheTensorsOfAFile) {
+  const ToolRun run = run_tool("plan --devices 4 --shapes bench/shapes/resnet50.txt --verify");
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("# sum of 4 replicas: 161 tensors, 25557032 float32, 97.5 MiB\n"));
+}
+
+TEST(Plan, PrintsOneJsonObject) {
+  const ToolRun run = run_tool("plan --devices 3 --bytes 1k --verify --json");
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  auto lines = json_lines(run.out);
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_EQ(lines[0]["algorithm"], "\"one_device\"");
+  EXPECT_EQ(lines[0]["order"], "\"canonical\"");
+  EXPECT_EQ(lines[0]["verified"], "true");
+  EXPECT_EQ(lines[0]["steps"], "1");
+  EXPECT_EQ(lines[0]["packs"], R"([{"canonical":true,"elements":256,"expression":"(r0 + r1) + r2"}])");
+  EXPECT_THAT(lines[0]["devices"], HasSubstr(R"("bytes_read":3072)"));
+  EXPECT_THAT(lines[0]["text"], StartsWith("\"plan one_device\\n"));
+  EXPECT_TRUE(lines[0].contains("predicted_us"));
+}
+
+// Tags that open and close like brackets: what a browser needs before it shows anything.
+bool is_well_formed(const std::string& svg) {
+  std::vector<std::string> open;
+  for (std::size_t at = svg.find('<'); at != std::string::npos; at = svg.find('<', at + 1)) {
+    const std::size_t end = svg.find('>', at);
+    if (end == std::string::npos) return false;
+    const std::string tag = svg.substr(at + 1, end - at - 1);
+    const std::string name = tag.substr(0, tag.find_first_of(" \n/", 1));
+    if (tag.starts_with("/")) {
+      if (open.empty() || "/" + open.back() != tag) return false;
+      open.pop_back();
+    } else if (!tag.ends_with("/")) {
+      open.push_back(name);
+    }
+  }
+  return open.empty();
+}
+
+TEST(Plan, DrawsIntoAFile) {
+  const TemporaryFolder folder;
+  const ToolRun run = run_tool("plan --devices 4 --bytes 8M --draw '" + folder.file("plan.svg") + "'");
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const std::string svg = contents_of(folder.file("plan.svg"));
+  EXPECT_THAT(svg, StartsWith("<svg "));
+  EXPECT_TRUE(is_well_formed(svg)) << svg;
+  EXPECT_THAT(svg, AllOf(HasSubstr("CPU:0"), HasSubstr("CPU:3"), HasSubstr("sum of 4 replicas")));
+}
+
+TEST(Plan, AFileThatCannotBeWrittenIsNamed) {
+  const ToolRun run = run_tool("plan --devices 4 --bytes 8M --draw /does/not/exist.svg");
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_EQ(run.err,
+            "onesum: invalid_argument: cannot write \"/does/not/exist.svg\": No such file or directory\n");
+}
+
+TEST(Plan, WhatItPrintsItReadsBack) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("plan.txt");
+  const ToolRun printed = run_tool("plan --devices 6 --bytes 24 --op mean --dtype int32");
+  folder.write("plan.txt", printed.out);
+  const ToolRun run =
+      run_tool("plan --verify --bytes 24 --file '" + path + "' --draw '" + folder.file("p.svg") + "'");
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const auto without_remarks = [](const std::string& text) {
+    std::string kept;
+    for (const std::string& line : lines_of(text)) {
+      if (!line.starts_with("#")) kept += line + "\n";
+    }
+    return kept;
+  };
+  EXPECT_EQ(without_remarks(run.out), without_remarks(printed.out));
+  EXPECT_THAT(run.out, AllOf(HasSubstr("# verified"), HasSubstr("bytes read")));
+  EXPECT_TRUE(is_well_formed(contents_of(folder.file("p.svg"))));
+}
+
+TEST(Plan, AWrongPlanIsShownWithItsFaultAndRefusedByVerify) {
+  const TemporaryFolder folder;
+  std::string text = run_tool("plan --devices 3 --bytes 24").out;
+  text.replace(text.find("(b0 + b1) + b2"), 14, "(b0 + b1) + b1");
+  const std::string path = folder.write("wrong.txt", text);
+  const ToolRun shown = run_tool("plan --file '" + path + "'");
+  EXPECT_EQ(shown.exit_code, 0);
+  EXPECT_THAT(shown.out, HasSubstr("# not right: pack 0: b3"));
+  const ToolRun verified = run_tool("plan --verify --file '" + path + "'");
+  EXPECT_EQ(verified.exit_code, 1);
+  EXPECT_EQ(verified.out, "");
+  EXPECT_THAT(verified.err, AllOf(StartsWith("onesum: invalid_argument: "), HasSubstr("lane 0 step 0")));
+  EXPECT_THAT(json_lines(run_tool("plan --json --file '" + path + "'").out)[0]["fault"],
+              HasSubstr("replica"));
+}
+
+TEST(Plan, TextThatIsNoPlanIsRefusedByFileAndLine) {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("poem.txt", "plan one_device\norder canonical\nroses are red\n");
+  const ToolRun run = run_tool("plan --file '" + path + "'");
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.err,
+              AllOf(StartsWith("onesum: invalid_argument: "), HasSubstr("poem.txt"), HasSubstr("line 3")));
+}
+
+struct Wrong {
+  const char* arguments;
+  int exit_code;
+  const char* message;
+};
+
+class PlanRefuses : public ::testing::TestWithParam<Wrong> {};
+
+TEST_P(PlanRefuses, ByName) {
+  const ToolRun run = run_tool(std::string("plan ") + GetParam().arguments);
+  EXPECT_EQ(run.exit_code, GetParam().exit_code);
+  EXPECT_EQ(run.out, "");
+  EXPECT_THAT(run.err, StartsWith("onesum: "));
+  EXPECT_THAT(run.err, HasSubstr(GetParam().message));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Arguments, PlanRefuses,
+    ::testing::Values(Wrong{"--devices 2", 2, "plan needs --bytes B, --shapes FILE or --file FILE"},
+                      Wrong{"--devices -3 --bytes 8", 2, "--devices: \"-3\" is no number from 1 to"},
+                      Wrong{"--devices 2 --bytes 7", 2, "--bytes: 7 bytes are no whole number of float32"},
+                      Wrong{"--devices 2 --bytes big", 2, "--bytes: \"big\" is no size"},
+                      Wrong{"--bytes 8 --dtype f33", 2, "--dtype: "},
+                      Wrong{"--bytes 8 --dtype bool", 1, "invalid_argument: "},
+                      Wrong{"--bytes 8 --shapes x.txt", 2, "--bytes and --shapes exclude each other"},
+                      Wrong{"--file a.txt --shapes x.txt", 2, "--file and --shapes exclude each other"},
+                      Wrong{"--file a.txt --devices 2", 2, "--file and --devices exclude each other"},
+                      Wrong{"--file /does/not/exist", 1, "cannot read \"/does/not/exist\": No such file"},
+                      Wrong{"--bytes 8 --to nowhere:1:2:3", 1, "invalid_argument: device \"nowhere:1:2:3\""},
+                      Wrong{"--bytes 8 --to GPU:0", 1, "GPU"},
+                      Wrong{"--bytes 8 --dtype int32 --op mean --in-place", 1, "invalid_argument: "},
+                      Wrong{"--bytes 8 --devices 2 --devices 3", 2, "--devices"}));
+
+}  // namespace
+}  // namespace onesum::cli

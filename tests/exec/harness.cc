@@ -1,0 +1,168 @@
+#include "harness.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "exec/bind.h"
+#include "plan/verify.h"
+#include "support/bits.h"
+
+namespace onesum::exec {
+
+using plan::Bytes;
+using plan::Contract;
+using plan::PackMember;
+using plan::PackTable;
+using plan::Role;
+
+Harness::Harness(plan::Plan plan, std::vector<PackSize> sizes, engine::DeviceEngine& engine,
+                 std::uint64_t seed)
+    : plan_(std::move(plan)), sizes_(std::move(sizes)) {
+  add_tables(sizes_);
+  instance_ = std::make_unique<Instance>(exec::bind(plan_, tables_, memory_.size(), engine));
+  fill(seed);
+}
+
+// Slots are numbered from the last pack to the first, and with gaps, so that nothing depends on their order.
+void Harness::add_tables(const std::vector<PackSize>& sizes) {
+  tables_.resize(sizes.size());
+  for (std::size_t p = sizes.size(); p-- > 0;) {
+    const PackSize& size = sizes[p];
+    const plan::Pack& pack = plan_.packs[p];
+    PackTable& table = tables_[p];
+    table.outer = size.outer;
+    table.counts = size.counts;
+    std::vector<std::size_t> members = size.members;
+    if (pack.contract == Contract::kConcatenate) {
+      members = {std::accumulate(size.counts.begin(), size.counts.end(), std::size_t{0})};
+    }
+    for (const std::size_t elements : members) {
+      PackMember member{elements, 0, 0};
+      member.first_output = static_cast<std::uint32_t>(memory_.size() + 1);
+      memory_.resize(memory_.size() + 1 + pack.destinations.size());
+      for (std::size_t d = 0; d < pack.destinations.size(); ++d) {
+        memory_[member.first_output + d].resize(elements * size.outer * size_of(pack.output));
+      }
+      member.first_input = static_cast<std::uint32_t>(memory_.size());
+      memory_.resize(memory_.size() + pack.replicas.size());
+      for (std::size_t r = 0; r < pack.replicas.size(); ++r) {
+        memory_[member.first_input + r].resize(replica_bytes(p, r, member));
+      }
+      table.members.push_back(member);
+    }
+  }
+}
+
+Element Harness::replica_element(std::size_t pack, std::size_t replica) const {
+  for (const plan::Buffer& buffer : plan_.buffers) {
+    const bool is_replica = buffer.role == Role::kInput || buffer.role == Role::kInOut;
+    if (is_replica && static_cast<std::size_t>(buffer.pack) == pack &&
+        static_cast<std::size_t>(buffer.index) == replica) {
+      return buffer.element;
+    }
+  }
+  return plan_.packs[pack].accumulator;
+}
+
+std::size_t Harness::replica_bytes(std::size_t pack, std::size_t replica, const PackMember& member) const {
+  const PackSize& size = sizes_[pack];
+  const bool concatenates = plan_.packs[pack].contract == Contract::kConcatenate;
+  const std::size_t elements = concatenates ? size.counts[replica] * size.outer : member.elements;
+  return elements * size_of(replica_element(pack, replica));
+}
+
+bool Harness::is_in_place(std::size_t pack, std::size_t destination, std::size_t& replica) const {
+  for (const plan::Buffer& buffer : plan_.buffers) {
+    if (buffer.role != Role::kInOut || static_cast<std::size_t>(buffer.pack) != pack) continue;
+    if (buffer.device != plan_.packs[pack].destinations[destination]) continue;
+    replica = static_cast<std::size_t>(buffer.index);
+    return true;
+  }
+  return false;
+}
+
+void Harness::fill(std::uint64_t seed) {
+  for (std::size_t p = 0; p < tables_.size(); ++p) {
+    for (const PackMember& member : tables_[p].members) {
+      for (std::size_t d = 0; d < plan_.packs[p].destinations.size(); ++d) {
+        std::fill(memory_[member.first_output + d].begin(), memory_[member.first_output + d].end(),
+                  std::byte{0x5a});
+      }
+      for (std::size_t r = 0; r < plan_.packs[p].replicas.size(); ++r) {
+        testing::fill(memory_[member.first_input + r], static_cast<DType>(replica_element(p, r)),
+                      testing::Fill::kPlain, seed * 1000 + member.first_input + r);
+      }
+    }
+  }
+  inputs_ = memory_;
+}
+
+void Harness::run(Executor::Deadline deadline, FunctionCaller* caller) {
+  for (std::size_t s = 0; s < memory_.size(); ++s) instance_->bases()[s] = memory_[s].data();
+  instance_->resolve();
+  Executor::run(*instance_, deadline, caller);
+}
+
+Bytes Harness::found(std::size_t pack, std::size_t destination) const {
+  Bytes bytes;
+  std::size_t replica = 0;
+  const bool in_place = is_in_place(pack, destination, replica);
+  for (const PackMember& member : tables_[pack].members) {
+    const Bytes& part = memory_[in_place ? member.first_input + replica : member.first_output + destination];
+    bytes.insert(bytes.end(), part.begin(), part.end());
+  }
+  return bytes;
+}
+
+// A concatenation by rows is as many concatenations as there are rows.
+Bytes Harness::expected(std::size_t pack, std::size_t destination,
+                        const plan::SimulateOptions& options) const {
+  Bytes all;
+  for (std::size_t row = 0; row < sizes_[pack].outer; ++row) {
+    plan::Sizes sizes;
+    plan::BytesOfPacks inputs(plan_.packs.size());
+    for (std::size_t p = 0; p < plan_.packs.size(); ++p) {
+      sizes.pack_lengths.push_back(tables_[p].elements());
+      sizes.counts.push_back(tables_[p].counts);
+      for (std::size_t r = 0; r < plan_.packs[p].replicas.size(); ++r) {
+        inputs[p].emplace_back();
+        for (const PackMember& member : tables_[p].members) {
+          const Bytes& whole = inputs_[member.first_input + r];
+          const std::size_t each = whole.size() / tables_[p].outer;
+          const std::size_t at = std::min(row, tables_[p].outer - 1) * each;
+          inputs[p].back().insert(inputs[p].back().end(), whole.begin() + static_cast<std::ptrdiff_t>(at),
+                                  whole.begin() + static_cast<std::ptrdiff_t>(at + each));
+        }
+      }
+    }
+    const Bytes part = plan::simulate(plan_, sizes, inputs, options).at(pack).at(destination);
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  return all;
+}
+
+void Harness::expect_as_simulated(const plan::SimulateOptions& options) const {
+  for (std::size_t p = 0; p < plan_.packs.size(); ++p) {
+    for (std::size_t d = 0; d < plan_.packs[p].destinations.size(); ++d) {
+      const auto dtype = static_cast<DType>(plan_.packs[p].output);
+      EXPECT_TRUE(testing::same_bits(dtype, found(p, d), expected(p, d, options)))
+          << "pack " << p << " destination " << d;
+    }
+    for (const plan::Buffer& buffer : plan_.buffers) {
+      if (buffer.role != Role::kInput || static_cast<std::size_t>(buffer.pack) != p) continue;
+      for (const PackMember& member : tables_[p].members) {
+        const std::size_t slot = member.first_input + static_cast<std::size_t>(buffer.index);
+        EXPECT_EQ(memory_[slot], inputs_[slot])
+            << "replica " << buffer.index << " of pack " << p << " was changed";
+      }
+    }
+  }
+}
+
+void Harness::run_and_expect_as_simulated() {
+  ASSERT_NO_THROW(plan::verify(plan_));
+  run();
+  expect_as_simulated();
+}
+
+}  // namespace onesum::exec

@@ -1,0 +1,59 @@
+// Runs a plan on memory of its own and compares every result with the numeric simulation, bit by bit.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "engine/device.h"
+#include "exec/executor.h"
+#include "exec/program.h"
+#include "plan/pack_table.h"
+#include "plan/plan.h"
+#include "plan/simulate.h"
+
+namespace onesum::exec {
+
+// The tensors of a pack: their elements; or, of a concatenation, what each replica brings to each of `outer`
+// rows.
+struct PackSize {
+  std::vector<std::size_t> members;
+  std::vector<std::size_t> counts;
+  std::size_t outer = 1;
+};
+
+class Harness {
+ public:
+  // The plan must be well formed. Fills the replicas.
+  Harness(plan::Plan plan, std::vector<PackSize> sizes, engine::DeviceEngine& engine, std::uint64_t seed = 1);
+
+  // Also proves the plan.
+  void run_and_expect_as_simulated();
+
+  void run(Executor::Deadline deadline = Executor::Deadline::max(), FunctionCaller* caller = nullptr);
+  void fill(std::uint64_t seed);
+  void expect_as_simulated(const plan::SimulateOptions& options = {}) const;
+
+  const plan::Plan& plan() const { return plan_; }
+  std::byte* slot(std::size_t number) { return memory_[number].data(); }
+
+ private:
+  void add_tables(const std::vector<PackSize>& sizes);
+  std::size_t replica_bytes(std::size_t pack, std::size_t replica, const plan::PackMember& member) const;
+  Element replica_element(std::size_t pack, std::size_t replica) const;
+  bool is_in_place(std::size_t pack, std::size_t destination, std::size_t& replica) const;
+  plan::Bytes expected(std::size_t pack, std::size_t destination, const plan::SimulateOptions& options) const;
+  plan::Bytes found(std::size_t pack, std::size_t destination) const;
+
+  plan::Plan plan_;
+  std::vector<PackSize> sizes_;
+  std::vector<plan::PackTable> tables_;
+  std::vector<plan::Bytes> memory_;  // by tensor slot
+  std::vector<plan::Bytes> inputs_;  // what the replicas held before the run, by tensor slot
+  std::unique_ptr<Instance> instance_;
+};
+
+}  // namespace onesum::exec
