@@ -1,13 +1,13 @@
 // The host engine: kernels, threads and memory. Bytes per second count each source and destination once.
 //
 // Compare ratios within one run: `hand_written` is the loop a programmer would write for the same job.
-#include <benchmark/benchmark.h>
-
 #include <algorithm>
 #include <cstring>
 #include <memory>
 #include <span>
 #include <vector>
+
+#include <benchmark/benchmark.h>
 
 #include "base/element.h"
 #include "engine/host/host_engine.h"
@@ -47,7 +47,8 @@ class Reduction {
  public:
   Reduction(DeviceEngine& engine, ReduceForm form, std::size_t count, bool in_place)
       : engine_(engine), form_(form), count_(count), in_place_(in_place) {
-    for (std::size_t i = 0; i < form_.merges.size(); ++i) from_.push_back(allocate(count * size_of(form_.input)));
+    for (std::size_t i = 0; i < form_.merges.size(); ++i)
+      from_.push_back(allocate(count * size_of(form_.input)));
     for (std::size_t i = 0; i < form_.destinations; ++i) {
       to_.push_back(in_place ? const_cast<std::byte*>(from_[i]) : allocate(count * size_of(form_.output)));
     }
@@ -181,7 +182,8 @@ BENCHMARK(hand_written_all_reduce_of_2)->Arg(256)->Arg(8192)->Arg(262144)->UseRe
 void run_segments_alone(benchmark::State& state) {
   const auto engine = make_host_engine();
   for (auto _ : state) {
-    engine->run_segments(static_cast<std::uint32_t>(state.range(0)), [](void*, std::uint32_t) noexcept {}, nullptr);
+    engine->run_segments(
+        static_cast<std::uint32_t>(state.range(0)), [](void*, std::uint32_t) noexcept {}, nullptr);
   }
 }
 BENCHMARK(run_segments_alone)->Arg(1)->Arg(2)->Arg(64)->UseRealTime();

@@ -35,13 +35,14 @@ double shortest_of_calls(Subject& subject, std::size_t times) {
 
 // How many calls last as long as kShortCall.
 std::size_t find_group(Subject& subject) {
+  constexpr std::size_t kMostCalls = std::size_t{1} << 20;  // ends also with a subject that takes no time
   std::size_t calls = 1;
   double time = shortest_of_calls(subject, calls);
-  while (time < kShortCall / 2) {
+  while (time < kShortCall / 2 && calls < kMostCalls) {
     calls *= 2;
     time = shortest_of_calls(subject, calls);
   }
-  if (time >= kShortCall) return calls;
+  if (time >= kShortCall || calls >= kMostCalls) return calls;
   return static_cast<std::size_t>(std::ceil(kShortCall / time * static_cast<double>(calls)));
 }
 

@@ -5,8 +5,6 @@
 // Where the engine's memory cannot be read and written directly, upload and download say how.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <atomic>
 #include <cstring>
 #include <functional>
@@ -17,6 +15,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include <onesum/error.h>
 
@@ -201,7 +201,8 @@ TEST_P(DeviceConformance, MeaninglessFormsAreRefused) {
   form = good;
   form.divisor = 0;
   EXPECT_TRUE(refused(form));
-  for (const std::vector<std::uint8_t>& merges : std::vector<std::vector<std::uint8_t>>{{}, {1}, {0, 0}, {0, 2}, {1, 0}}) {
+  for (const std::vector<std::uint8_t>& merges :
+       std::vector<std::vector<std::uint8_t>>{{}, {1}, {0, 0}, {0, 2}, {1, 0}}) {
     form = good;
     form.merges = merges;
     EXPECT_TRUE(refused(form));
@@ -214,7 +215,8 @@ TEST_P(DeviceConformance, SegmentsRunOnceEach) {
     engine_->run_segments(
         count,
         [](void* context, std::uint32_t segment) noexcept {
-          (*static_cast<std::vector<std::atomic<int>>*>(context))[segment].fetch_add(1, std::memory_order_relaxed);
+          (*static_cast<std::vector<std::atomic<int>>*>(context))[segment].fetch_add(
+              1, std::memory_order_relaxed);
         },
         &runs);
     for (const std::atomic<int>& run : runs) ASSERT_EQ(run.load(), 1);

@@ -1,8 +1,6 @@
 // The crew: every segment once, results visible, nobody waits for a helper that does nothing.
 #include "engine/host/crew.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -10,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,7 +27,9 @@ constexpr bool kThreadSanitizer = false;
 // Counts in plain memory, one place per segment: only the crew's own synchronisation makes this correct.
 struct Counts {
   explicit Counts(std::uint32_t segments) : runs(segments, 0) {}
-  static void add(void* context, std::uint32_t segment) noexcept { ++static_cast<Counts*>(context)->runs[segment]; }
+  static void add(void* context, std::uint32_t segment) noexcept {
+    ++static_cast<Counts*>(context)->runs[segment];
+  }
   bool all_are(int expected) const {
     return std::all_of(runs.begin(), runs.end(), [&](int n) { return n == expected; });
   }
@@ -148,11 +149,11 @@ TEST(Crew, HelpersLeaveSignalsToTheProgram) {
   static std::atomic<bool> on_helper{false};
   static thread_local bool is_main = false;
   is_main = true;
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = [](int) {
     if (!is_main) on_helper = true;
   };
-  struct sigaction saved {};
+  struct sigaction saved{};
   sigaction(SIGUSR1, &action, &saved);
   {
     Crew crew(2, 2);

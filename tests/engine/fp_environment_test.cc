@@ -1,10 +1,10 @@
 // Whatever the caller's floating-point environment is, sums have the same bits and the environment survives.
 #include "engine/host/fp_environment.h"
 
-#include <gtest/gtest.h>
-
 #include <cfenv>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "engine/host/host_engine.h"
 

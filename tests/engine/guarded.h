@@ -18,7 +18,8 @@ class Guarded {
     const auto address = reinterpret_cast<std::uintptr_t>(storage_.data() + kGuard);
     begin_ = kGuard + (kGuard - address % kGuard) % kGuard + misalignment % kGuard;
   }
-  explicit Guarded(const Bytes& content, std::size_t misalignment = 0) : Guarded(content.size(), misalignment) {
+  explicit Guarded(const Bytes& content, std::size_t misalignment = 0)
+      : Guarded(content.size(), misalignment) {
     if (bytes_ != 0) std::memcpy(data(), content.data(), bytes_);
   }
 

@@ -1,12 +1,11 @@
 #include "engine/host/machine.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
+#include <gtest/gtest.h>
 #include <unistd.h>
 
 namespace onesum::engine::host {

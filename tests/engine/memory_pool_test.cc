@@ -1,13 +1,13 @@
 #include "engine/host/memory_pool.h"
 
-#include <gtest/gtest.h>
-
 #include <cstdint>
 #include <cstring>
 #include <random>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include <onesum/error.h>
 
@@ -32,7 +32,8 @@ TEST(MemoryPool, WastesAtMostAnEighth) {
 
 TEST(MemoryPool, GivesReleasedMemoryAgain) {
   MemoryPool pool(kNoLimit);
-  for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{1000}, std::size_t{100'000}, 3 * kMiB}) {
+  for (const std::size_t bytes :
+       {std::size_t{0}, std::size_t{1}, std::size_t{1000}, std::size_t{100'000}, 3 * kMiB}) {
     void* first = pool.allocate(bytes);
     pool.release(first, bytes);
     void* second = pool.allocate(bytes);

@@ -16,7 +16,9 @@ __extension__ using Int128 = __int128;
 __extension__ using UInt128 = unsigned __int128;
 
 bool is_complex(E element) { return element == E::kComplex64 || element == E::kComplex128; }
-bool is_real_float(E e) { return e == E::kFloat16 || e == E::kBFloat16 || e == E::kFloat32 || e == E::kFloat64; }
+bool is_real_float(E e) {
+  return e == E::kFloat16 || e == E::kBFloat16 || e == E::kFloat32 || e == E::kFloat64;
+}
 
 E part_of(E element) {
   return element == E::kComplex64 ? E::kFloat32 : element == E::kComplex128 ? E::kFloat64 : element;
@@ -24,14 +26,14 @@ E part_of(E element) {
 
 bool converts(E from, E to) {
   static const std::set<std::pair<E, E>> kConversions = {
-      {E::kFloat16, E::kFloat32}, {E::kBFloat16, E::kFloat32}, {E::kFloat32, E::kFloat16},
-      {E::kFloat32, E::kBFloat16}, {E::kUInt8, E::kInt64},     {E::kInt8, E::kInt64},
-      {E::kUInt16, E::kInt64},    {E::kInt16, E::kInt64},      {E::kUInt32, E::kInt64},
-      {E::kInt32, E::kInt64},     {E::kUInt8, E::kUInt64},     {E::kUInt16, E::kUInt64},
-      {E::kUInt32, E::kUInt64},   {E::kInt64, E::kInt128},     {E::kUInt64, E::kInt128},
-      {E::kUInt64, E::kUInt128},  {E::kInt64, E::kFloat32},    {E::kUInt64, E::kFloat32},
-      {E::kInt128, E::kFloat32},  {E::kUInt128, E::kFloat32},  {E::kInt64, E::kFloat64},
-      {E::kUInt64, E::kFloat64},  {E::kInt128, E::kFloat64},   {E::kUInt128, E::kFloat64}};
+      {E::kFloat16, E::kFloat32},  {E::kBFloat16, E::kFloat32}, {E::kFloat32, E::kFloat16},
+      {E::kFloat32, E::kBFloat16}, {E::kUInt8, E::kInt64},      {E::kInt8, E::kInt64},
+      {E::kUInt16, E::kInt64},     {E::kInt16, E::kInt64},      {E::kUInt32, E::kInt64},
+      {E::kInt32, E::kInt64},      {E::kUInt8, E::kUInt64},     {E::kUInt16, E::kUInt64},
+      {E::kUInt32, E::kUInt64},    {E::kInt64, E::kInt128},     {E::kUInt64, E::kInt128},
+      {E::kUInt64, E::kUInt128},   {E::kInt64, E::kFloat32},    {E::kUInt64, E::kFloat32},
+      {E::kInt128, E::kFloat32},   {E::kUInt128, E::kFloat32},  {E::kInt64, E::kFloat64},
+      {E::kUInt64, E::kFloat64},   {E::kInt128, E::kFloat64},   {E::kUInt128, E::kFloat64}};
   return from == to || kConversions.contains({from, to});
 }
 
@@ -89,8 +91,8 @@ Accumulator load(E element, const Bytes& bytes, std::size_t index) {
     if (element == E::kFloat16) return float_of_half(element_at<std::uint16_t>(bytes, index));
     if (element == E::kBFloat16) return float_of_bfloat(element_at<std::uint16_t>(bytes, index));
   }
-  return with_type(element,
-                   [&](auto type) { return static_cast<Accumulator>(element_at<decltype(type)>(bytes, index)); });
+  return with_type(
+      element, [&](auto type) { return static_cast<Accumulator>(element_at<decltype(type)>(bytes, index)); });
 }
 
 template <class T>
@@ -153,12 +155,14 @@ bool is_nan_at(E element, const Bytes& bytes, std::size_t index) {
   }
 }
 
-// The format with `mantissa` explicit bits and exponents from `least` (of normal numbers) on, `bias` above zero.
+// The format with `mantissa` explicit bits and exponents from `least` (of normal numbers) on, `bias` above
+// zero.
 std::uint16_t narrow(float value, int mantissa, int least, std::uint16_t infinity) {
   const std::uint16_t sign = std::signbit(value) ? 0x8000 : 0;
   if (std::isnan(value)) return static_cast<std::uint16_t>(infinity + (1 << (mantissa - 1)));
   const double magnitude = std::fabs(static_cast<double>(value));
-  if (std::isinf(value) || magnitude == 0) return static_cast<std::uint16_t>(sign | (magnitude == 0 ? 0 : infinity));
+  if (std::isinf(value) || magnitude == 0)
+    return static_cast<std::uint16_t>(sign | (magnitude == 0 ? 0 : infinity));
   const int exponent = std::max(std::ilogb(magnitude), least);
   const double steps = std::nearbyint(std::ldexp(magnitude, mantissa - exponent));  // to nearest even
   // A carry out of the mantissa lands in the exponent, as it should.
@@ -173,19 +177,24 @@ float float_of_half(std::uint16_t bits) {
   const int fraction = bits & 0x3FF;
   float magnitude = 0;
   if (exponent == 0x1F) {
-    magnitude = fraction == 0 ? std::numeric_limits<float>::infinity() : std::numeric_limits<float>::quiet_NaN();
+    magnitude =
+        fraction == 0 ? std::numeric_limits<float>::infinity() : std::numeric_limits<float>::quiet_NaN();
   } else {
-    magnitude = std::ldexp(static_cast<float>(exponent == 0 ? fraction : fraction + 1024), std::max(exponent, 1) - 25);
+    magnitude = std::ldexp(static_cast<float>(exponent == 0 ? fraction : fraction + 1024),
+                           std::max(exponent, 1) - 25);
   }
   return (bits & 0x8000) != 0 ? -magnitude : magnitude;
 }
 std::uint16_t half_of_float(float value) { return narrow(value, 10, -14, 0x7C00); }
-float float_of_bfloat(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
+float float_of_bfloat(std::uint16_t bits) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+}
 std::uint16_t bfloat_of_float(float value) { return narrow(value, 7, -126, 0x7F80); }
 
 bool is_defined(const ReduceForm& form) {
   if (form.merges.size() == 1 && form.input == form.output && form.divisor == 1) return true;
-  if (form.input == E::kBool || form.accumulator == E::kFloat16 || form.accumulator == E::kBFloat16) return false;
+  if (form.input == E::kBool || form.accumulator == E::kFloat16 || form.accumulator == E::kBFloat16)
+    return false;
   if (form.divisor != 1 && !is_real_float(part_of(form.output))) return false;
   if (is_complex(form.input) || is_complex(form.accumulator) || is_complex(form.output)) {
     return form.input == form.accumulator && form.accumulator == form.output;
@@ -230,8 +239,8 @@ std::string difference(E element, const Bytes& found, const Bytes& expected) {
   for (std::size_t i = 0; i < found.size() / size; ++i) {
     if (std::memcmp(found.data() + i * size, expected.data() + i * size, size) == 0) continue;
     if (is_nan_at(part, found, i) && is_nan_at(part, expected, i)) continue;
-    return std::string(to_string(part)) + " " + std::to_string(i) + " is " + hex(found, i * size, size) + ", not " +
-           hex(expected, i * size, size);
+    return std::string(to_string(part)) + " " + std::to_string(i) + " is " + hex(found, i * size, size) +
+           ", not " + hex(expected, i * size, size);
   }
   return {};
 }
@@ -254,7 +263,8 @@ Bytes random_elements(E element, std::size_t count, std::mt19937& random) {
     const std::uint32_t dice = bits % 16;
     if (dice == 0) continue;
     static constexpr float kSpecial[] = {0.0F, -0.0F, 1e-45F, -3e-41F, 6e-8F, 65504.0F, 3.4e38F, -3.4e38F};
-    static constexpr double kScale[] = {0x1p-35, 0x1p-34, 0x1p-33, 0x1p-32, 0x1p-31, 0x1p-30, 0x1p-29, 0x1p-27};
+    static constexpr double kScale[] = {0x1p-35, 0x1p-34, 0x1p-33, 0x1p-32,
+                                        0x1p-31, 0x1p-30, 0x1p-29, 0x1p-27};
     const double near = static_cast<double>(static_cast<std::int32_t>(bits)) * kScale[bits / 16 % 8];
     const double value = dice == 1 ? kSpecial[bits / 16 % 8] : near;
     if (part == E::kFloat16) set_element(bytes, i, half_of_float(static_cast<float>(value)));

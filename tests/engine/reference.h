@@ -30,7 +30,8 @@ std::uint16_t half_of_float(float value);
 float float_of_bfloat(std::uint16_t bits);
 std::uint16_t bfloat_of_float(float value);
 
-// Random elements: of integers any bits, of floats a mix of magnitudes with NaN, infinities, -0 and subnormals.
+// Random elements: of integers any bits, of floats a mix of magnitudes with NaN, infinities, -0 and
+// subnormals.
 Bytes random_elements(Element element, std::size_t count, std::mt19937& random);
 
 // The merges of the canonical tree, and of a random one.
@@ -38,8 +39,9 @@ std::vector<std::uint8_t> canonical_tree(std::size_t sources);
 std::vector<std::uint8_t> random_tree(std::size_t sources, std::mt19937& random);
 
 inline constexpr Element kAllElements[] = {
-    Element::kBool,    Element::kUInt8,   Element::kInt8,     Element::kUInt16,    Element::kInt16,  Element::kUInt32,
-    Element::kInt32,   Element::kUInt64,  Element::kInt64,    Element::kFloat16,   Element::kBFloat16,
-    Element::kFloat32, Element::kFloat64, Element::kComplex64, Element::kComplex128, Element::kInt128, Element::kUInt128};
+    Element::kBool,     Element::kUInt8,   Element::kInt8,    Element::kUInt16,    Element::kInt16,
+    Element::kUInt32,   Element::kInt32,   Element::kUInt64,  Element::kInt64,     Element::kFloat16,
+    Element::kBFloat16, Element::kFloat32, Element::kFloat64, Element::kComplex64, Element::kComplex128,
+    Element::kInt128,   Element::kUInt128};
 
 }  // namespace onesum::engine::testing

@@ -114,47 +114,61 @@ Bytes Harness::found(std::size_t pack, std::size_t destination) const {
   return bytes;
 }
 
+// Row `row` of what replica `replica` of a pack held before the run, all its tensors one after the other.
+Bytes Harness::input_row(std::size_t pack, std::size_t replica, std::size_t row) const {
+  Bytes bytes;
+  for (const PackMember& member : tables_[pack].members) {
+    const Bytes& whole = inputs_[member.first_input + replica];
+    const std::size_t each = whole.size() / tables_[pack].outer;
+    const auto begin =
+        whole.begin() + static_cast<std::ptrdiff_t>(std::min(row, tables_[pack].outer - 1) * each);
+    bytes.insert(bytes.end(), begin, begin + static_cast<std::ptrdiff_t>(each));
+  }
+  return bytes;
+}
+
 // A concatenation by rows is as many concatenations as there are rows.
-Bytes Harness::expected(std::size_t pack, std::size_t destination,
-                        const plan::SimulateOptions& options) const {
-  Bytes all;
-  for (std::size_t row = 0; row < sizes_[pack].outer; ++row) {
-    plan::Sizes sizes;
+plan::BytesOfPacks Harness::simulated(const plan::SimulateOptions& options) const {
+  plan::Sizes sizes;
+  plan::BytesOfPacks all(plan_.packs.size());
+  std::size_t rows = 1;
+  for (std::size_t p = 0; p < plan_.packs.size(); ++p) {
+    sizes.pack_lengths.push_back(tables_[p].elements());
+    sizes.counts.push_back(tables_[p].counts);
+    all[p].resize(plan_.packs[p].destinations.size());
+    rows = std::max(rows, tables_[p].outer);
+  }
+  for (std::size_t row = 0; row < rows; ++row) {
     plan::BytesOfPacks inputs(plan_.packs.size());
     for (std::size_t p = 0; p < plan_.packs.size(); ++p) {
-      sizes.pack_lengths.push_back(tables_[p].elements());
-      sizes.counts.push_back(tables_[p].counts);
-      for (std::size_t r = 0; r < plan_.packs[p].replicas.size(); ++r) {
-        inputs[p].emplace_back();
-        for (const PackMember& member : tables_[p].members) {
-          const Bytes& whole = inputs_[member.first_input + r];
-          const std::size_t each = whole.size() / tables_[p].outer;
-          const std::size_t at = std::min(row, tables_[p].outer - 1) * each;
-          inputs[p].back().insert(inputs[p].back().end(), whole.begin() + static_cast<std::ptrdiff_t>(at),
-                                  whole.begin() + static_cast<std::ptrdiff_t>(at + each));
-        }
+      for (std::size_t r = 0; r < plan_.packs[p].replicas.size(); ++r)
+        inputs[p].push_back(input_row(p, r, row));
+    }
+    const plan::BytesOfPacks results = plan::simulate(plan_, sizes, inputs, options);
+    for (std::size_t p = 0; p < plan_.packs.size(); ++p) {
+      for (std::size_t d = 0; row < tables_[p].outer && d < all[p].size(); ++d) {
+        all[p][d].insert(all[p][d].end(), results[p][d].begin(), results[p][d].end());
       }
     }
-    const Bytes part = plan::simulate(plan_, sizes, inputs, options).at(pack).at(destination);
-    all.insert(all.end(), part.begin(), part.end());
   }
   return all;
 }
 
 void Harness::expect_as_simulated(const plan::SimulateOptions& options) const {
+  const plan::BytesOfPacks expected = simulated(options);
   for (std::size_t p = 0; p < plan_.packs.size(); ++p) {
     for (std::size_t d = 0; d < plan_.packs[p].destinations.size(); ++d) {
       const auto dtype = static_cast<DType>(plan_.packs[p].output);
-      EXPECT_TRUE(testing::same_bits(dtype, found(p, d), expected(p, d, options)))
+      EXPECT_TRUE(testing::same_bits(dtype, found(p, d), expected[p][d]))
           << "pack " << p << " destination " << d;
     }
-    for (const plan::Buffer& buffer : plan_.buffers) {
-      if (buffer.role != Role::kInput || static_cast<std::size_t>(buffer.pack) != p) continue;
-      for (const PackMember& member : tables_[p].members) {
-        const std::size_t slot = member.first_input + static_cast<std::size_t>(buffer.index);
-        EXPECT_EQ(memory_[slot], inputs_[slot])
-            << "replica " << buffer.index << " of pack " << p << " was changed";
-      }
+  }
+  for (const plan::Buffer& buffer : plan_.buffers) {
+    if (buffer.role != Role::kInput) continue;
+    for (const PackMember& member : tables_[static_cast<std::size_t>(buffer.pack)].members) {
+      const std::size_t slot = member.first_input + static_cast<std::size_t>(buffer.index);
+      EXPECT_EQ(memory_[slot], inputs_[slot])
+          << "replica " << buffer.index << " of pack " << buffer.pack << " was changed";
     }
   }
 }

@@ -45,7 +45,8 @@ class Harness {
   std::size_t replica_bytes(std::size_t pack, std::size_t replica, const plan::PackMember& member) const;
   Element replica_element(std::size_t pack, std::size_t replica) const;
   bool is_in_place(std::size_t pack, std::size_t destination, std::size_t& replica) const;
-  plan::Bytes expected(std::size_t pack, std::size_t destination, const plan::SimulateOptions& options) const;
+  plan::Bytes input_row(std::size_t pack, std::size_t replica, std::size_t row) const;
+  plan::BytesOfPacks simulated(const plan::SimulateOptions& options) const;
   plan::Bytes found(std::size_t pack, std::size_t destination) const;
 
   plan::Plan plan_;

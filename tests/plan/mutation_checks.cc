@@ -26,19 +26,22 @@ std::vector<Plan> bases() {
       sample::one_device(4, sum, true),
       sample::one_device_over_temp(3, half),
       sample::two_lanes(half),
-      sample::two_lanes(sum),
+      sample::two_lanes(sum, false),
       sample::ring(3, sum),
       sample::ring(4, half),
       sample::halving_doubling(4, sum, true),
       sample::halving_doubling(4, half),
       sample::direct(3, half, true),
       sample::direct(3, sample::types_of(ReduceOp::kMean, DType::kInt64)),
+      sample::direct_in_lanes(3, sum),
       sample::chain_broadcast(3, Element::kInt16),
       sample::ring_gather(3, Element::kFloat32),
   };
   const std::vector<Plan> parts = {sample::ring(2, sum), sample::direct(2, half),
                                    sample::halving_doubling(2, sum)};
   plans.push_back(side_by_side(parts, LaneUse::kSeparate));
+  const std::vector<Plan> lanes = {sample::two_lanes(half, false), sample::two_lanes(sum, false)};
+  plans.push_back(in_sequence(lanes));
   return plans;
 }
 

@@ -5,7 +5,7 @@
 namespace onesum::plan {
 namespace {
 
-TEST(Mutation, WhateverIsAcceptedIsRight) { check_mutants(20240607, 500, 4); }
+TEST(Mutation, WhateverIsAcceptedIsRight) { check_mutants(20240607, 500, 5); }
 
 }  // namespace
 }  // namespace onesum::plan

@@ -118,11 +118,13 @@ Plan one_device_over_temp(std::int32_t n, const Types& types) {
   return std::move(builder).take();
 }
 
-Plan two_lanes(const Types& types) {
+Plan two_lanes(const Types& types, bool first_finishes) {
   Builder builder("two_lanes", one_worker(4));
   builder.add_pack(pack_of(4, types));
-  const std::int32_t left = builder.add_lane(0);
-  const std::int32_t right = builder.add_lane(0);
+  builder.add_lane(0);
+  builder.add_lane(0);
+  const std::int32_t left = first_finishes ? 0 : 1;
+  const std::int32_t right = 1 - left;
   const Ends ends(builder, 4, types, true);
   const Operand low = builder.whole(builder.temp(0, 0, types.accumulator, builder.all_chunks(0)));
   const Operand high = builder.whole(builder.temp(0, 2, types.accumulator, builder.all_chunks(0)));
@@ -285,6 +287,51 @@ Plan direct(std::int32_t n, const Types& types, bool in_place) {
   return std::move(builder).take();
 }
 
+Plan direct_in_lanes(std::int32_t n, const Types& types) {
+  Builder builder("direct_in_lanes", worker_each(n));
+  builder.add_pack(pack_of(n, types, ragged(n)));
+  const Ends ends(builder, n, types, true);
+  std::map<std::pair<std::int32_t, std::int32_t>, Link> raw, result;  // by sender and receiver
+  for (std::int32_t from = 0; from < n; ++from) {
+    for (std::int32_t to = 0; to < n; ++to) {
+      if (from == to) continue;
+      raw.emplace(std::pair(from, to), Link(builder, 0, {from, to, 0}));
+      result.emplace(std::pair(from, to), Link(builder, 0, {from, to, 1}));
+    }
+  }
+  const std::vector<std::uint8_t> merges = canonical_merges(at(n));
+  for (std::int32_t r = 0; r < n; ++r) {
+    const std::int32_t send = builder.add_lane(r);
+    const std::int32_t sum = builder.add_lane(r);
+    const std::int32_t collect = builder.add_lane(r);
+    const std::int32_t mine = ends.in[at(r)];
+    std::vector<Operand> sources, destinations = {{mine, chunk(r), 0}};
+    std::int32_t sent = 0;
+    for (std::int32_t peer = 0; peer < n; ++peer) {
+      sources.push_back({mine, chunk(r), merges[at(peer)]});
+      if (peer == r) continue;
+      sent = builder.copy(send, r, {{Operand{raw.at({r, peer}).slot(types.input), chunk(peer), 0}}},
+                          {mine, chunk(peer), 0});
+      Link& from = raw.at({peer, r});
+      sources.back().buffer = from.view(types.input);
+      builder.recv(sum, from.channel(), {sources.back().buffer, chunk(r), 0});
+      destinations.push_back({result.at({r, peer}).slot(types.output), chunk(r), 0});
+    }
+    builder.reduce(sum, r, destinations, sources, types.accumulator, divisor_of(n, types));
+    builder.wait(collect, send, sent);
+    for (std::int32_t peer = 0; peer < n; ++peer) {
+      if (peer == r) continue;
+      builder.release(sum, raw.at({peer, r}).channel());
+      Link& from = result.at({peer, r});
+      const Operand got{from.view(types.output), chunk(peer), 0};
+      builder.recv(collect, from.channel(), got);
+      builder.copy(collect, r, {{Operand{mine, chunk(peer), 0}}}, got);
+      builder.release(collect, from.channel());
+    }
+  }
+  return std::move(builder).take();
+}
+
 Plan chain_broadcast(std::int32_t n, Element element) {
   Builder builder("chain_broadcast", worker_each(n));
   Pack pack;
@@ -372,12 +419,14 @@ std::vector<Plan> all() {
   plans.push_back(one_device_over_temp(3, half));
   plans.push_back(one_device_over_temp(5, integers));
   plans.push_back(two_lanes(half));
+  plans.push_back(two_lanes(sum, false));
   plans.push_back(ring(3, half));
   plans.push_back(ring(4, sum));
   plans.push_back(halving_doubling(4, half));
   plans.push_back(halving_doubling(8, sum, true));
   plans.push_back(direct(3, integers));
   plans.push_back(direct(4, half, true));
+  plans.push_back(direct_in_lanes(3, half));
   plans.push_back(chain_broadcast(3, Element::kBool));
   plans.push_back(ring_gather(4, Element::kBFloat16));
   plans.push_back(user_function(3, half));

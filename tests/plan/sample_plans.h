@@ -28,8 +28,9 @@ Plan one_device(std::int32_t n, const Types& types, bool in_place);
 // The same over a temporary on a device that holds neither a replica nor a result: a sum, then a finish.
 Plan one_device_over_temp(std::int32_t n, const Types& types);
 
-// Four devices in one worker, two lanes that each sum a pair, one of which waits for the other.
-Plan two_lanes(const Types& types);
+// Four devices in one worker, two lanes that each sum a pair, one of which (the first, or the second) waits
+// for the other and finishes.
+Plan two_lanes(const Types& types, bool first_finishes = true);
 
 // Reduce-scatter and all-gather around a ring, one chunk at a time, with two channels per neighbour used in
 // turn. Claims the order "ring".
@@ -40,6 +41,10 @@ Plan halving_doubling(std::int32_t n, const Types& types, bool in_place = false)
 
 // Owner r receives all raw chunks r, sums them in canonical order and sends the result to everyone.
 Plan direct(std::int32_t n, const Types& types, bool in_place = false);
+
+// The same in place with three lanes per worker: one sends raw chunks, one sums, one collects the results,
+// which must not overwrite what is still to be sent.
+Plan direct_in_lanes(std::int32_t n, const Types& types);
 
 // Replica 0 travels from device to device, every device keeps a copy. In two segments.
 Plan chain_broadcast(std::int32_t n, Element element);

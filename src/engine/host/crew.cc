@@ -16,11 +16,12 @@ namespace {
 
 // How long a helper looks for the next job before it sleeps. Waking it costs about as much.
 constexpr auto kLinger = std::chrono::microseconds(50);
-// Jobs of fewer segments wake nobody. Measured with segments of 256 KiB of traffic, after an idle time: 8 segments
-// take 37 us alone and 40 us with a helper that must be woken, 12 take 55 and 53, 32 take 153 and 102.
+// Jobs of fewer segments wake nobody. Measured with segments of 256 KiB of traffic, after an idle time: 8
+// segments take 37 us alone and 40 us with a helper that must be woken, 12 take 55 and 53, 32 take 153 and
+// 102.
 constexpr std::uint32_t kWorthWaking = 12;
-// Jobs in quick succession find the helper of the last one awake, so smaller ones gain too: 4 segments 20 us alone,
-// 8 us together.
+// Jobs in quick succession find the helper of the last one awake, so smaller ones gain too: 4 segments 20 us
+// alone, 8 us together.
 constexpr std::uint32_t kWorthWakingInARow = 3;
 // Whoever wakes wakes two, who do the same: many helpers are up after few wake-ups of each.
 constexpr int kWakeAtOnce = 2;
@@ -126,7 +127,8 @@ bool Crew::claim(End end, std::uint32_t& segment) noexcept {
     segment = front ? begin_of(range) : end_of(range) - 1;
     const std::uint64_t rest =
         front ? range_of(segment + 1, end_of(range)) : range_of(begin_of(range), segment);
-    if (range_.compare_exchange_weak(range, rest, std::memory_order_acquire, std::memory_order_relaxed)) return true;
+    if (range_.compare_exchange_weak(range, rest, std::memory_order_acquire, std::memory_order_relaxed))
+      return true;
   }
   return false;
 }

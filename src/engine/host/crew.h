@@ -1,9 +1,9 @@
 // The threads of the host engine: a caller's segments, shared with helpers.
 //
-// Segments are claimed one at a time: by the caller from the front, by helpers from the back, so that repeated calls
-// on the same memory find much of it in the same core's cache. When nothing is left to claim, the caller waits only
-// for segments that a helper has claimed: a helper that sleeps, starts late, lost its core or does not exist (after
-// fork) costs nothing. One caller at a time has the helpers; others work alone.
+// Segments are claimed one at a time: by the caller from the front, by helpers from the back, so that
+// repeated calls on the same memory find much of it in the same core's cache. When nothing is left to claim,
+// the caller waits only for segments that a helper has claimed: a helper that sleeps, starts late, lost its
+// core or does not exist (after fork) costs nothing. One caller at a time has the helpers; others work alone.
 #pragma once
 
 #include <atomic>
@@ -26,8 +26,8 @@ class Crew {
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
 
-  // Calls task(context, i) once for every i in [0, count) and returns when all calls have. From any thread, also
-  // from inside a task.
+  // Calls task(context, i) once for every i in [0, count) and returns when all calls have. From any thread,
+  // also from inside a task.
   void run(std::uint32_t count, SegmentTask task, void* context) noexcept;
 
   unsigned threads() const noexcept { return threads_; }
@@ -56,8 +56,8 @@ class Crew {
   std::vector<std::thread> helpers_;  // changed by the owner of busy_ only
   pid_t hired_by_ = 0;                // the process that the helpers live in
 
-  // Who owns the helpers. Acquired by exchange, so that the owner sees the previous owner's job as ended; released
-  // by a release store.
+  // Who owns the helpers. Acquired by exchange, so that the owner sees the previous owner's job as ended;
+  // released by a release store.
   alignas(64) std::atomic<bool> busy_{false};
 
   Clock::time_point last_end_;  // of a job; used by the owner of busy_ only
@@ -66,17 +66,17 @@ class Crew {
   Job job_;
 
   // The segments nobody has claimed, [begin, end): begin in the lower half, end in the upper. A claim is a
-  // compare-and-swap that takes one off. Publishing is a release store and a claim acquires, so a claimer sees job_;
-  // that another job may have come in between with the same range left is harmless, as job_ is read after the claim
-  // and cannot change before the claimed segment is finished.
+  // compare-and-swap that takes one off. Publishing is a release store and a claim acquires, so a claimer
+  // sees job_; that another job may have come in between with the same range left is harmless, as job_ is
+  // read after the claim and cannot change before the claimed segment is finished.
   alignas(64) std::atomic<std::uint64_t> range_{0};
 
-  // Segments that helpers have finished. Each helper adds its own with release, the caller's load acquires: results
-  // are visible when it returns.
+  // Segments that helpers have finished. Each helper adds its own with release, the caller's load acquires:
+  // results are visible when it returns.
   alignas(64) std::atomic<std::uint32_t> finished_{0};
 
-  // Rings for every job and at the end; helpers sleep on it. Sequentially consistent together with sleepers_: either
-  // the one who rings sees the sleeper, or the sleeper sees the bell.
+  // Rings for every job and at the end; helpers sleep on it. Sequentially consistent together with sleepers_:
+  // either the one who rings sees the sleeper, or the sleeper sees the bell.
   alignas(64) std::atomic<std::uint32_t> bell_{0};
   std::atomic<std::uint32_t> sleepers_{0};
   std::atomic<bool> closing_{false};  // relaxed: ordered by the bell

@@ -1,7 +1,7 @@
 // The floating-point environment that sums are formed in: round to nearest, subnormals kept, no traps.
 //
-// It belongs to the thread, and callers change it: -ffast-math start-up code and other libraries set flush-to-zero,
-// in some threads and not in others. With it the bits of a sum would depend on who forms it.
+// It belongs to the thread, and callers change it: -ffast-math start-up code and other libraries set
+// flush-to-zero, in some threads and not in others. With it the bits of a sum would depend on who forms it.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace onesum::engine::host {
 
-// Sets the standard environment and restores the caller's at the end of the scope. Costs a few nanoseconds, most of
-// them only if there is something to change.
+// Sets the standard environment and restores the caller's at the end of the scope. Costs a few nanoseconds,
+// most of them only if there is something to change.
 class FpEnvironment {
  public:
   FpEnvironment() noexcept : saved_(read()) {

@@ -14,18 +14,19 @@ namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
-// In-place and out-of-place sums with two threads take the same time, within 3 %, for segments of 64 KiB to 2 MiB;
-// with 32 KiB claiming costs 5 to 10 %. Small segments share the work of small calls better.
+// In-place and out-of-place sums with two threads take the same time, within 3 %, for segments of 64 KiB to 2
+// MiB; with 32 KiB claiming costs 5 to 10 %. Small segments share the work of small calls better.
 constexpr std::size_t kSegmentBytes = kMiB / 4;
 
 // Stores that bypass the caches save reading the destination's lines, and cost whoever reads the result next.
-// Measured on a Sapphire Rapids VM with two cores (2 MiB of L2 each, 260 MiB of L3 reported), sums of two and of four
-// arrays into another, one and two threads, streaming against plain, by bytes written:
+// Measured on a Sapphire Rapids VM with two cores (2 MiB of L2 each, 260 MiB of L3 reported), sums of two and
+// of four arrays into another, one and two threads, streaming against plain, by bytes written:
 //   sum alone               slower below 1 MiB; then 0.80 to 0.92 of the time, 0.6 to 0.8 from 64 MiB on
-//   sum, then result used   1.2 to 4 times the time below 8 MiB; 1.06 to 1.28 up to 32 MiB; 0.8 to 1.1 at 64 MiB;
+//   sum, then result used   1.2 to 4 times the time below 8 MiB; 1.06 to 1.28 up to 32 MiB; 0.8 to 1.1 at 64
+//   MiB;
 //                           0.74 to 0.89 at 128 MiB
-// So results that could stay in the last-level cache are left there: those up to half of it, but a share of a large
-// cache is not ours alone.
+// So results that could stay in the last-level cache are left there: those up to half of it, but a share of a
+// large cache is not ours alone.
 std::size_t streaming_threshold() noexcept {
   const std::size_t cache = host::last_level_cache_bytes();
   return cache == 0 ? 16 * kMiB : std::clamp(cache / 2, 8 * kMiB, 32 * kMiB);

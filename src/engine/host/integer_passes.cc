@@ -1,5 +1,5 @@
-// Passes that change an integer's type: widening for sums that must not wrap, and the end of a MEAN, plus sums of
-// 128 bits. Plain loops; MEAN of integers is rare, and the compiler makes SIMD code of most of them.
+// Passes that change an integer's type: widening for sums that must not wrap, and the end of a MEAN, plus
+// sums of 128 bits. Plain loops; MEAN of integers is rare, and the compiler makes SIMD code of most of them.
 #include <cstring>
 #include <type_traits>
 
@@ -23,12 +23,13 @@ void store(std::byte* to, std::size_t index, T value) noexcept {
   std::memcpy(to + index * sizeof(T), &value, sizeof(T));
 }
 
-// A block is converted once and then copied to all destinations. Its last source bytes are read before the first
-// byte is written: a destination may be the source.
+// A block is converted once and then copied to all destinations. Its last source bytes are read before the
+// first byte is written: a destination may be the source.
 inline constexpr std::size_t kBlock = 256;
 
 template <class To>
-void store_everywhere(const KernelArgs& args, std::size_t begin, std::size_t count, const To* block) noexcept {
+void store_everywhere(const KernelArgs& args, std::size_t begin, std::size_t count,
+                      const To* block) noexcept {
   for (std::size_t i = 0; i < args.form->destinations; ++i) {
     std::memcpy(args.destinations[i] + begin * sizeof(To), block, count * sizeof(To));
   }

@@ -25,8 +25,8 @@
 namespace onesum::engine::host {
 namespace {
 
-constexpr std::size_t kSteps = 8;               // classes to a doubling
-constexpr std::size_t kFirstDoubling = 512;     // below it, classes are kAlignment apart
+constexpr std::size_t kSteps = 8;            // classes to a doubling
+constexpr std::size_t kFirstDoubling = 512;  // below it, classes are kAlignment apart
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kMostBytes = std::size_t{1} << 62;
 
@@ -44,7 +44,8 @@ std::size_t bytes_of_class(std::size_t size_class) noexcept {
   return (kSteps + size_class % kSteps + 1) << (octave + 6);
 }
 
-// Under AddressSanitizer memory that waits must not be touched, nor what a block has beyond the bytes asked for.
+// Under AddressSanitizer memory that waits must not be touched, nor what a block has beyond the bytes asked
+// for.
 void forbid([[maybe_unused]] void* memory, [[maybe_unused]] std::size_t bytes) noexcept {
 #if defined(ONESUM_POISONS_MEMORY)
   ASAN_POISON_MEMORY_REGION(memory, bytes);
@@ -131,8 +132,8 @@ void* MemoryPool::allocate_fresh(std::size_t bytes, std::size_t size_class) {
   }
   if (block == nullptr) {
     throw Error(ErrorCode::kResourceExhausted, "cannot allocate " + std::to_string(bytes) +
-                                                   " bytes of host memory; " + std::to_string(bytes_in_use()) +
-                                                   " bytes are in use");
+                                                   " bytes of host memory; " +
+                                                   std::to_string(bytes_in_use()) + " bytes are in use");
   }
   return block;
 }

@@ -1,9 +1,10 @@
-// Memory for results that keeps its pages: a fresh page costs a microsecond or two, several times what it costs to
-// fill it with sums.
+// Memory for results that keeps its pages: a fresh page costs a microsecond or two, several times what it
+// costs to fill it with sums.
 //
-// Blocks come in size classes, eight to a doubling, so at most an eighth of a large block is unused. Released blocks
-// wait in a list per class for the next allocation of that class, up to a limit for all of them together; beyond it
-// the largest go back to the system first. Blocks of 2 MiB and more are mapped on huge pages. Thread safe.
+// Blocks come in size classes, eight to a doubling, so at most an eighth of a large block is unused. Released
+// blocks wait in a list per class for the next allocation of that class, up to a limit for all of them
+// together; beyond it the largest go back to the system first. Blocks of 2 MiB and more are mapped on huge
+// pages. Thread safe.
 #pragma once
 
 #include <array>

@@ -1,9 +1,9 @@
-// Passes: the building blocks of reduce kernels. A pass reads each of its sources once, adds them in canonical
-// order and writes each destination once. Kernels for other trees are made of several passes over blocks that stay
-// in the first-level cache (tree_kernel-inl.h).
+// Passes: the building blocks of reduce kernels. A pass reads each of its sources once, adds them in
+// canonical order and writes each destination once. Kernels for other trees are made of several passes over
+// blocks that stay in the first-level cache (tree_kernel-inl.h).
 //
-// A pass is a Kernel: it takes divisor, destinations and streaming from the form; types and number of sources are
-// its own. Passes leave streaming stores unfenced.
+// A pass is a Kernel: it takes divisor, destinations and streaming from the form; types and number of sources
+// are its own. Passes leave streaming stores unfenced.
 #pragma once
 
 #include <array>
@@ -34,8 +34,8 @@ constexpr std::uint8_t last_merges(std::size_t sources) noexcept {
   return static_cast<std::uint8_t>(__builtin_popcountll(sources - 1));
 }
 
-// Conversions between integers and from integers to floats, and sums of 128 bits: everything that is not worth
-// SIMD code of its own. Null if there is none.
+// Conversions between integers and from integers to floats, and sums of 128 bits: everything that is not
+// worth SIMD code of its own. Null if there is none.
 const Passes* find_integer_passes(Element input, Element output) noexcept;
 
 }  // namespace onesum::engine::host

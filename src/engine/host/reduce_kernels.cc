@@ -25,7 +25,8 @@ void validate_tree(std::span<const std::uint8_t> merges) {
   for (std::size_t i = 0; i < merges.size(); ++i) {
     ++depth;
     if (depth > kMaxTreeDepth) {
-      refuse("the order of additions needs more than " + std::to_string(kMaxTreeDepth) + " partial sums at once");
+      refuse("the order of additions needs more than " + std::to_string(kMaxTreeDepth) +
+             " partial sums at once");
     }
     if (merges[i] >= depth) {
       refuse("source " + std::to_string(i) + " asks for " + std::to_string(merges[i]) + " additions with " +
@@ -41,7 +42,8 @@ void validate_tree(std::span<const std::uint8_t> merges) {
 Kernel find_reduce_kernel(const ReduceForm& form) {
   validate_tree(form.merges);
   if (form.destinations == 0) refuse("a reduce needs at least one destination");
-  if (form.divisor < 1) refuse("the divisor of a reduce is " + std::to_string(form.divisor) + ", not positive");
+  if (form.divisor < 1)
+    refuse("the divisor of a reduce is " + std::to_string(form.divisor) + ", not positive");
   const Kernel kernel = find_simd_kernel(form);
   if (kernel == nullptr) {
     refuse("no sum of " + std::to_string(form.merges.size()) + " sources with divisor " +

@@ -1,8 +1,10 @@
-// Formats: how elements in memory become vectors of accumulator lanes and back. Included once per SIMD target.
+// Formats: how elements in memory become vectors of accumulator lanes and back. Included once per SIMD
+// target.
 //
-// A format has a Lane (the accumulator's type), kBytes (of one element in memory), load and store for any vector
-// length, and load2, store2 and stream2 for two vectors at once, which may hold their elements in any order as long
-// as it is the same in all three. Addresses need no alignment, except those given to stream2: a cache line's.
+// A format has a Lane (the accumulator's type), kBytes (of one element in memory), load and store for any
+// vector length, and load2, store2 and stream2 for two vectors at once, which may hold their elements in any
+// order as long as it is the same in all three. Addresses need no alignment, except those given to stream2: a
+// cache line's.
 #if defined(ONESUM_ENGINE_HOST_SIMD_FORMATS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ONESUM_ENGINE_HOST_SIMD_FORMATS_INL_H_
 #undef ONESUM_ENGINE_HOST_SIMD_FORMATS_INL_H_
@@ -55,8 +57,8 @@ HWY_INLINE void stream_lanes(hn::Vec<D> v, D d, std::byte* to) {
   }
 }
 
-// Two vectors at once, in the order of memory, for a format that has the rest. (By reference: compilers keep a struct
-// of two vectors in memory.)
+// Two vectors at once, in the order of memory, for a format that has the rest. (By reference: compilers keep
+// a struct of two vectors in memory.)
 template <class Format, std::size_t kFormatBytes>
 struct InOrder {
   template <class D>
@@ -136,8 +138,8 @@ struct BFloat16Bits {
   static HWY_INLINE Bits16<D> round(D d, hn::Vec<D> v) {
     return low_halves(d, hn::ShiftRight<16>(round_in_place(d, v)));
   }
-  // To nearest even, in the upper half of each lane; Highway's own conversion truncates. A NaN could lose its payload
-  // by truncation and become an infinity by rounding, so its quiet bit is set instead.
+  // To nearest even, in the upper half of each lane; Highway's own conversion truncates. A NaN could lose its
+  // payload by truncation and become an infinity by rounding, so its quiet bit is set instead.
   template <class D>
   static HWY_INLINE hn::Vec<hn::Rebind<std::uint32_t, D>> round_in_place(D, hn::Vec<D> v) {
     const hn::Rebind<std::uint32_t, D> du;
@@ -150,9 +152,9 @@ struct BFloat16Bits {
   }
 };
 
-// bfloat16 to bfloat16. A lane of 32 bits holds two elements, and either of them becomes a float by one operation in
-// place: two vectors are the even and the odd elements. Twice as fast in cache as moving elements to lanes of their
-// own.
+// bfloat16 to bfloat16. A lane of 32 bits holds two elements, and either of them becomes a float by one
+// operation in place: two vectors are the even and the odd elements. Twice as fast in cache as moving
+// elements to lanes of their own.
 struct PairedBFloat16 : Narrow<BFloat16Bits> {
   template <class D>
   static HWY_INLINE void load2(D d, const std::byte* from, hn::Vec<D>& even, hn::Vec<D>& odd) {
@@ -181,7 +183,8 @@ struct PairedBFloat16 : Narrow<BFloat16Bits> {
 static_assert(std::endian::native == std::endian::little, "the even element is the lower half of a lane");
 
 #if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128 || HWY_TARGET == HWY_SSSE3 || HWY_TARGET == HWY_SSE4
-// Targets without instructions for binary16. Highway's emulation truncates, and does not know infinities and NaN.
+// Targets without instructions for binary16. Highway's emulation truncates, and does not know infinities and
+// NaN.
 struct Float16Bits {
   template <class D>
   static HWY_INLINE hn::Vec<D> widen(D d, Bits16<D> bits16) {

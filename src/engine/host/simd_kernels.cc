@@ -2,8 +2,21 @@
 
 #include <cstring>
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define ONESUM_FEW_TARGETS 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define ONESUM_FEW_TARGETS 1
+#endif
+#endif
+#if defined(ONESUM_FEW_TARGETS)
+// Sanitizers make this file several times slower to compile; the targets left out differ in their constants
+// only.
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3 | HWY_AVX3_DL)
+#else
 // SSSE3 alone, and what Ice Lake adds to AVX-512, would make nothing here faster.
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
+#endif
 // The fallback is one lane at a time for every compiler: emulated vectors take minutes to compile.
 #define HWY_BROKEN_EMU128 1
 #undef HWY_TARGET_INCLUDE
@@ -30,19 +43,28 @@ using F64 = Plain<double>;
 using F16 = Narrow<Float16Bits>;
 using BF16 = Narrow<BFloat16Bits>;
 
+// Passes for fewer numbers of sources where they would be used rarely: compiling them is what takes time.
+template <class In, class Out>
+constexpr Passes kFewPasses = {
+    {nullptr, &run_pass<In, Out, 1>, &run_pass<In, Out, 2>, nullptr, &run_pass<In, Out, 4>}};
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_SSE4
+template <class In, class Out>
+constexpr Passes kPasses = kFewPasses<In, Out>;
+#else
 template <class In, class Out>
 constexpr Passes kPasses = {{nullptr, &run_pass<In, Out, 1>, &run_pass<In, Out, 2>, &run_pass<In, Out, 3>,
                              &run_pass<In, Out, 4>, nullptr, nullptr, nullptr, &run_pass<In, Out, 8>}};
+#endif
 
 // Sums of an element type in itself. Integers wrap, so their sign does not matter.
 const Passes* find_plain_passes(Element element) noexcept {
   switch (element) {
     case Element::kUInt8:
     case Element::kInt8:
-      return &kPasses<U8, U8>;
+      return &kFewPasses<U8, U8>;
     case Element::kUInt16:
     case Element::kInt16:
-      return &kPasses<U16, U16>;
+      return &kFewPasses<U16, U16>;
     case Element::kUInt32:
     case Element::kInt32:
       return &kPasses<U32, U32>;
@@ -64,10 +86,10 @@ const Passes* find_plain_passes(Element element) noexcept {
 
 const Passes* find_passes(Element input, Element output) noexcept {
   if (input == output) return find_plain_passes(input);
-  if (input == Element::kFloat16 && output == Element::kFloat32) return &kPasses<F16, F32>;
-  if (input == Element::kFloat32 && output == Element::kFloat16) return &kPasses<F32, F16>;
-  if (input == Element::kBFloat16 && output == Element::kFloat32) return &kPasses<BF16, F32>;
-  if (input == Element::kFloat32 && output == Element::kBFloat16) return &kPasses<F32, BF16>;
+  if (input == Element::kFloat16 && output == Element::kFloat32) return &kFewPasses<F16, F32>;
+  if (input == Element::kFloat32 && output == Element::kFloat16) return &kFewPasses<F32, F16>;
+  if (input == Element::kBFloat16 && output == Element::kFloat32) return &kFewPasses<BF16, F32>;
+  if (input == Element::kFloat32 && output == Element::kBFloat16) return &kFewPasses<F32, BF16>;
   return find_integer_passes(input, output);
 }
 
@@ -122,7 +144,8 @@ bool has_tree(const ReduceForm& form) noexcept {
   const Passes* push = find_passes(form.input, form.accumulator);
   const Passes* add = find_passes(form.accumulator, form.accumulator);
   const Passes* finish = find_passes(form.accumulator, form.output);
-  return push != nullptr && add != nullptr && finish != nullptr && lane_of(form.accumulator) == form.accumulator;
+  return push != nullptr && add != nullptr && finish != nullptr &&
+         lane_of(form.accumulator) == form.accumulator;
 }
 
 void run_streaming(const KernelArgs& args) noexcept {

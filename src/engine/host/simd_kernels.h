@@ -7,7 +7,8 @@
 
 namespace onesum::engine::host {
 
-// The kernel for a form whose merges, destinations and divisor make sense; null if there is none for its types.
+// The kernel for a form whose merges, destinations and divisor make sense; null if there is none for its
+// types.
 Kernel find_simd_kernel(const ReduceForm& form) noexcept;
 
 // "AVX3", "NEON", …

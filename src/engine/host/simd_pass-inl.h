@@ -21,8 +21,11 @@ HWY_BEFORE_NAMESPACE();
 namespace onesum::engine::host::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// What the loops of a pass use, copied out of the arguments: stores through a byte pointer would otherwise make
-// the compiler read it again.
+// Not worth its code on old processors.
+inline constexpr bool kCanStream = HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_SSE4;
+
+// What the loops of a pass use, copied out of the arguments: stores through a byte pointer would otherwise
+// make the compiler read it again.
 template <class In, class Out, std::size_t kSources>
 struct Streams {
   using Lane = typename In::Lane;
@@ -65,7 +68,8 @@ struct Streams {
   template <class D>
   HWY_INLINE void step(D d, std::size_t index) const {
     const auto v = result(d, index);
-    for (std::size_t i = 0; i < num_destinations; ++i) Out::store(v, d, destinations[i] + index * Out::kBytes);
+    for (std::size_t i = 0; i < num_destinations; ++i)
+      Out::store(v, d, destinations[i] + index * Out::kBytes);
   }
 
   template <std::size_t kFirst, std::size_t kCount, class D>
@@ -115,7 +119,8 @@ struct Streams {
   }
 };
 
-// Elements [begin, end), fewer than a vector or so: vectors of 16 bytes, then single lanes. Touches nothing beyond.
+// Elements [begin, end), fewer than a vector or so: vectors of 16 bytes, then single lanes. Touches nothing
+// beyond.
 template <class S>
 HWY_NOINLINE void run_edge(const KernelArgs& args, std::size_t begin, std::size_t end) noexcept {
   using Lane = typename S::Lane;
@@ -153,9 +158,11 @@ HWY_NOINLINE void run_pass(const KernelArgs& args) noexcept {
   if (args.count >= 16 * lanes) {  // worth aligning the stores
     index += elements_to_line<Out>(args.destinations[0] + index * Out::kBytes);
     if (index != args.first) run_edge<S>(args, args.first, index);
-    if (args.form->streaming &&
-        all_aligned(args.destinations, args.form->destinations, index * Out::kBytes)) {
-      for (; index + 4 * lanes <= end; index += 4 * lanes) streams.template step4<true>(d, index);
+    if constexpr (kCanStream) {
+      if (args.form->streaming &&
+          all_aligned(args.destinations, args.form->destinations, index * Out::kBytes)) {
+        for (; index + 4 * lanes <= end; index += 4 * lanes) streams.template step4<true>(d, index);
+      }
     }
     for (; index + 4 * lanes <= end; index += 4 * lanes) streams.template step4<false>(d, index);
   }

@@ -1,9 +1,9 @@
 // The kernel for any tree and any number of sources, made of passes. Included once per SIMD target.
 //
-// It works block by block. The blocks of intermediate sums stay in the first-level cache, so memory still sees one
-// pass: every source read once, every destination written once. Per block it is a stack machine over `merges`, with
-// two short cuts: canonical subtrees of 8, 4, 3 or 2 sources are one pass, and so is the last addition together
-// with division, conversion and the stores.
+// It works block by block. The blocks of intermediate sums stay in the first-level cache, so memory still
+// sees one pass: every source read once, every destination written once. Per block it is a stack machine over
+// `merges`, with two short cuts: canonical subtrees of 8, 4, 3 or 2 sources are one pass, and so is the last
+// addition together with division, conversion and the stores.
 #if defined(ONESUM_ENGINE_HOST_TREE_KERNEL_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ONESUM_ENGINE_HOST_TREE_KERNEL_INL_H_
 #undef ONESUM_ENGINE_HOST_TREE_KERNEL_INL_H_
