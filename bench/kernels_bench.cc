@@ -46,7 +46,7 @@ std::span<const std::uint8_t> tree_of(std::int64_t sources) {
 class Reduction {
  public:
   Reduction(DeviceEngine& engine, ReduceForm form, std::size_t count, bool in_place)
-      : engine_(engine), form_(form), count_(count), in_place_(in_place) {
+      : engine_(engine), form_(form), count_(count) {
     for (std::size_t i = 0; i < form_.merges.size(); ++i)
       from_.push_back(allocate(count * size_of(form_.input)));
     for (std::size_t i = 0; i < form_.destinations; ++i) {
@@ -88,7 +88,6 @@ class Reduction {
   DeviceEngine& engine_;
   ReduceForm form_;
   std::size_t count_;
-  bool in_place_;
   std::size_t segment_ = 0;
   Kernel kernel_ = nullptr;
   std::vector<const std::byte*> from_;

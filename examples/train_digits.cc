@@ -73,22 +73,21 @@ class Trainer {
   explicit Trainer(int devices) : strategy_(cpu_devices(devices), std::make_unique<ReductionToOneDevice>()) {
     const auto scope = strategy_.scope();  // variables made from here on are mirrored on all devices
     std::mt19937 random(1);
-    for (const Tensor& tensor : digits::initial_weights("CPU:0", random))
-      weights_.emplace_back("weights", tensor);
-    for (const Tensor& tensor : digits::empty_layers("CPU:0")) velocities_.emplace_back("velocities", tensor);
+    for (const Tensor& initial : digits::initial_weights("CPU:0", random)) {
+      weights_.emplace_back("weights", initial);
+    }
+    for (const Tensor& zeros : digits::zero_layers("CPU:0")) velocities_.emplace_back("velocities", zeros);
   }
 
   // One step of gradient descent; the score is that of the weights before it.
   Score train(std::span<const Example> batch, float learning_rate) {
     return total(strategy_.run([&](ReplicaContext& replica) {
       std::vector<Tensor> weights = own_copies(weights_);
-      std::vector<Tensor> gradients = digits::empty_layers(replica.device());
-      // Scaled by the whole batch, so that the sum over replicas is the mean over the batch, however it is
-      // shared.
+      std::vector<Tensor> gradients = digits::zero_layers(replica.device());
+      // The loss is divided by the whole batch: the sum over replicas is its mean, even if shares differ.
       const float scale = 1.0F / static_cast<float>(batch.size());
-      const Score score =
-          digits::add_gradients(Layers<const float>(std::span<const Tensor>(weights)),
-                                share_of(batch, replica), scale, Layers<float>(std::span(gradients)));
+      const Score score = digits::add_gradients(Layers<const float>(weights), share_of(batch, replica), scale,
+                                                Layers<float>(gradients));
 
       const std::vector<Value> sums = replica.merge_call(
           [&](MirroredStrategy&, std::span<const PerReplica> values) { return sum_over_replicas(values); },
@@ -105,8 +104,8 @@ class Trainer {
   Score evaluate(std::span<const Example> examples) {
     return total(strategy_.run([&](ReplicaContext& replica) {
       const std::vector<Tensor> weights = own_copies(weights_);
-      const Layers<const float> layers{std::span(weights)};
-      return as_tensor(digits::evaluate(layers, share_of(examples, replica)), replica.device());
+      const Score score = digits::evaluate(Layers<const float>(weights), share_of(examples, replica));
+      return as_tensor(score, replica.device());
     }));
   }
 
@@ -155,9 +154,8 @@ float mean_of(float sum, std::size_t count) { return sum / static_cast<float>(co
 
 // Falls from its full value to nearly nothing, along a cosine.
 float learning_rate_of(int epoch, int epochs) {
-  return kLearningRate / 2 *
-         (1 +
-          std::cos(std::numbers::pi_v<float> * static_cast<float>(epoch - 1) / static_cast<float>(epochs)));
+  const float share = static_cast<float>(epoch - 1) / static_cast<float>(epochs);
+  return kLearningRate / 2 * (1 + std::cos(std::numbers::pi_v<float> * share));
 }
 
 // Trains and returns the accuracy on the held-out digits.

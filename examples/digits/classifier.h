@@ -29,8 +29,8 @@ struct Score {
 // A list of weights (T = const float) or gradients (T = float), taken apart.
 template <class T>
 struct Layers {
-  template <class Tensor>
-  explicit Layers(std::span<Tensor> tensors)
+  template <class Tensors>
+  explicit Layers(Tensors& tensors)
       : hidden(tensors[0].template data<float>()),
         hidden_bias(tensors[1].template data<float>()),
         output(tensors[2].template data<float>()),
@@ -38,7 +38,7 @@ struct Layers {
   std::span<T> hidden, hidden_bias, output, output_bias;
 };
 
-inline std::vector<onesum::Tensor> empty_layers(const onesum::Device& device) {
+inline std::vector<onesum::Tensor> zero_layers(const onesum::Device& device) {
   const std::array<onesum::Shape, 4> shapes = {
       {{kPixels, kHidden}, {kHidden}, {kHidden, kClasses}, {kClasses}}};
   std::vector<onesum::Tensor> tensors;
@@ -51,7 +51,7 @@ inline std::vector<onesum::Tensor> empty_layers(const onesum::Device& device) {
 
 // Biases are zero, weights uniform with variance 2 / inputs.
 inline std::vector<onesum::Tensor> initial_weights(const onesum::Device& device, std::mt19937& random) {
-  std::vector<onesum::Tensor> tensors = empty_layers(device);
+  std::vector<onesum::Tensor> tensors = zero_layers(device);
   for (onesum::Tensor& tensor : tensors) {
     if (tensor.shape().rank() != 2) continue;
     const float limit = std::sqrt(6.0F / static_cast<float>(tensor.shape()[0]));

@@ -34,7 +34,10 @@ inline Example parse_example(std::string_view line) {
   const char* next = line.data();
   const char* const end = next + line.size();
   for (std::size_t i = 0; i < numbers.size(); ++i) {
-    if (i > 0 && (next == end || *next++ != ',')) throw std::runtime_error("expected 65 numbers a line");
+    if (i > 0) {
+      if (next == end || *next != ',') throw std::runtime_error("expected 65 numbers a line");
+      ++next;
+    }
     const auto [after, error] = std::from_chars(next, end, numbers[i]);
     const int limit = i < kPixels ? 16 : 9;
     if (error != std::errc() || numbers[i] < 0 || numbers[i] > limit) throw std::runtime_error("bad number");

@@ -27,7 +27,7 @@ Trains a classifier of handwritten digits, data-parallel on N CPU devices of thi
   --help        this text
 
 Example: train_digits --devices 2 --epochs 60
-Exit code: 0 if at least 95 % of the held-out digits are recognised, 1 if not, 2 for a wrong command line.
+Exit code: 0 if at least 95 % of the held-out digits are recognised, 1 if not or if something fails, 2 for a wrong command line.
 )";
 
 struct UsageError : std::runtime_error {

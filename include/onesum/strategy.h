@@ -1,5 +1,4 @@
-// Data-parallel training in one process: one replica of the work per device, variables mirrored on all of
-// them.
+// Data-parallel training in one process: one replica of the work per device, variables mirrored on all.
 //
 //   MirroredStrategy strategy({"CPU:0", "CPU:1"});
 //   PerReplica losses = strategy.run([&](ReplicaContext& replica) { …; return loss; });
@@ -36,8 +35,9 @@ class MirroredStrategy;
 // all_reduce and merge_call are made by all replicas together, in the same order. They return when every
 // replica has made the call. If one throws, returns or makes a different call instead, the others get
 // aborted, naming it and what it did, and so does every later call of this run. If one does not come within
-// the timeout (30 minutes if the call takes no options), those who wait get deadline_exceeded, naming it. If
-// the call itself fails, every replica gets its error and may go on.
+// the timeout (30 minutes if the call takes no options), the first who waited that long gets
+// deadline_exceeded, naming it, and the others aborted. If the call itself fails, every replica gets its
+// error and may go on.
 //
 // Values passed must be on the replica's own device; what is returned is on it too.
 class ONESUM_API ReplicaContext {

@@ -18,6 +18,7 @@ class BoundCall {
  public:
   BoundCall(const CallTraits& traits, planner::Planned planned, engine::DeviceEngine& engine);
 
+  const CallTraits& traits() const noexcept { return traits_; }
   const planner::Planned& planned() const noexcept { return planned_; }
   std::size_t tensors() const noexcept { return planned_.streams.size(); }
   std::size_t bytes() const noexcept { return bytes_; }  // of one replica of everything

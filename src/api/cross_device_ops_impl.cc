@@ -25,11 +25,12 @@ planner::Placement placement_of(const Cluster& cluster) {
 // Calls the user's function for a pack, which is one tensor of one pair.
 class AccumulationCaller final : public exec::FunctionCaller {
  public:
-  AccumulationCaller(const AccumulationFn& function, const planner::Planned& planned, const api::Pairs& pairs)
-      : function_(function), planned_(planned), pairs_(pairs) {}
+  AccumulationCaller(const AccumulationFn& function, const api::BoundCall& bound, const api::Pairs& pairs)
+      : function_(function), bound_(bound), pairs_(pairs) {}
 
   std::byte* call(std::uint32_t pack) override {
-    const planner::Stream& stream = planned_.streams[planned_.pack_streams[pack].front()];
+    const planner::Planned& planned = bound_.planned();
+    const planner::Stream& stream = planned.streams[planned.pack_streams[pack].front()];
     std::vector<Tensor> components;
     for (const Value& value : pairs_[stream.pair].value->values()) components.push_back(std::get<Tensor>(value));
     Tensor result = function_(components);
@@ -39,8 +40,8 @@ class AccumulationCaller final : public exec::FunctionCaller {
   }
 
  private:
-  static void check(const Tensor& result, const Tensor& first, std::size_t pair) {
-    const std::string name = "pair " + std::to_string(pair) + ": accumulation_fn returned ";
+  void check(const Tensor& result, const Tensor& first, std::size_t pair) const {
+    const std::string name = planner::name_of_pair(bound_.traits().kind, pair) + ": accumulation_fn returned ";
     if (!result) throw Error(ErrorCode::kInvalidArgument, name + "no tensor");
     if (result.dtype() != first.dtype() || result.shape() != first.shape()) {
       throw Error(ErrorCode::kInvalidArgument,
@@ -52,7 +53,7 @@ class AccumulationCaller final : public exec::FunctionCaller {
   }
 
   const AccumulationFn& function_;
-  const planner::Planned& planned_;
+  const api::BoundCall& bound_;
   const api::Pairs& pairs_;
   std::vector<Tensor> results_;  // alive until they were copied out
 };
@@ -132,7 +133,7 @@ void CrossDeviceOps::Impl::run(api::BoundCall& bound, const api::Pairs& pairs,
                                const CommunicationOptions& options, Clock::time_point start) {
   const Clock::time_point deadline = api::deadline_of(options, start);
   if (accumulation_fn) {
-    AccumulationCaller caller(accumulation_fn, bound.planned(), pairs);
+    AccumulationCaller caller(accumulation_fn, bound, pairs);
     bound.run(deadline, &caller);
   } else {
     bound.run(deadline, nullptr);

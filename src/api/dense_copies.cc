@@ -66,8 +66,7 @@ DenseCopies::DenseCopies(const CallTraits& traits, const Pairs& pairs, const Dev
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     Pair pair = pairs[i];
     if (is_mixed(*pair.value)) {
-      const std::string name =
-          traits.kind == planner::CallKind::kBatchReduce ? "pair " + std::to_string(i) : std::string("value");
+      const std::string name = planner::name_of_pair(traits.kind, i);
       if (traits.kind == planner::CallKind::kGather) {
         throw Error(ErrorCode::kUnimplemented, name + ": gather takes tensors, not IndexedSlices");
       }

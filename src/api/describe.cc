@@ -83,7 +83,7 @@ planner::Request describe(const CallTraits& traits, const Pairs& pairs, const Co
   request.options = options;
   planner::validate_options(request.op, request.options);
   for (std::size_t i = 0; i < pairs.size(); ++i) {
-    request.pairs.push_back(pair_info(pairs[i], planner::name_of_pair(request, i), defaults));
+    request.pairs.push_back(pair_info(pairs[i], planner::name_of_pair(request.kind, i), defaults));
   }
   return request;
 }

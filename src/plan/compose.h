@@ -12,11 +12,9 @@
 
 namespace onesum::plan {
 
-enum class LaneUse : std::uint8_t {
-  kShared,  // the ith lane of a rank runs its steps of the first plan, then of the second, …: as many lanes
-            // as the widest plan has
-  kSeparate,  // every plan keeps lanes of its own, which run side by side
-};
+// kShared: the ith lane of a rank runs its steps of the first plan, then of the second, and so on; there are
+// as many lanes as the widest plan has. kSeparate: every plan keeps lanes of its own, which run side by side.
+enum class LaneUse : std::uint8_t { kShared, kSeparate };
 
 // Plans that have nothing to do with each other. Proved if each of them is (plan/verify.h): none waits for
 // another, and shared lanes take them in the same order everywhere. Throws invalid_argument if there is no

@@ -1,7 +1,8 @@
-// Which tensors a pack is made of: the table beside a plan that turns ranges of a pack into pieces of tensors.
+// Which tensors a pack is made of: the table beside a plan that turns ranges of a pack into pieces of
+// tensors.
 //
-// The planner writes it, the binder reads it. Tensors are numbered by *tensor slots*; their addresses are a table
-// of base pointers that is passed at run, so one plan and one program serve any memory.
+// The planner writes it, the binder reads it. Tensors are numbered by *tensor slots*; their addresses are a
+// table of base pointers that is passed at run, so one plan and one program serve any memory.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +11,8 @@
 
 namespace onesum::plan {
 
-// One tensor of a pack. Replica r of it has slot first_input + r, its result on destination d first_output + d.
+// One tensor of a pack. Replica r of it has slot first_input + r, its result on destination d first_output +
+// d.
 struct PackMember {
   std::size_t elements = 0;
   std::uint32_t first_input = 0;

@@ -97,7 +97,7 @@ StepLabel step_label(const Plan& plan, StepRef ref, std::size_t longest) {
   StepLabel label{head_of(plan, step), "", 0};
   for (const std::string& sources : from) {  // the order of additions says more than the list of destinations
     for (const std::string& destinations : to) {
-      label.formula = destinations + " = " + sources + divisor;
+      label.formula = fmt::format("{} = {}{}", destinations, sources, divisor);
       label.formula_length = length_of(label.formula);
       if (label.formula_length <= longest) return label;
     }

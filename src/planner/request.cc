@@ -38,7 +38,7 @@ class PairResolver {
       : request_(request),
         pair_(request.pairs[index]),
         index_(index),
-        name_(name_of_pair(request, index)),
+        name_(name_of_pair(request.kind, index)),
         placement_(placement),
         numbers_(numbers) {}
 
@@ -330,8 +330,8 @@ Resolved resolve(const Request& request, const Placement& placement) {
   return resolved;
 }
 
-std::string name_of_pair(const Request& request, std::size_t pair) {
-  return request.kind == CallKind::kBatchReduce ? fmt::format("pair {}", pair) : "value";
+std::string name_of_pair(CallKind kind, std::size_t pair) {
+  return kind == CallKind::kBatchReduce ? fmt::format("pair {}", pair) : "value";
 }
 
 }  // namespace onesum::planner

@@ -87,6 +87,6 @@ Device place(const Device& device, const Placement& placement, const std::string
 Resolved resolve(const Request& request, const Placement& placement);
 
 // "value" for a single reduce, "pair 3" in a batch: how messages name a pair.
-std::string name_of_pair(const Request& request, std::size_t pair);
+std::string name_of_pair(CallKind kind, std::size_t pair);
 
 }  // namespace onesum::planner

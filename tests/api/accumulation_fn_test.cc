@@ -1,4 +1,4 @@
-// A caller's own function in the place of the sum.
+// docs/semantics.md, 6.1. A caller's own function in the place of the sum.
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -39,6 +39,7 @@ Tensor sum_of(Components components) {
   return Tensor::from<T>(std::span<const T>(sum), components.front().shape(), components.front().device());
 }
 
+// 6.1
 TEST_F(AccumulationFnTest, IsCalledOncePerValueWithAllComponentsInOrder) {
   std::vector<std::vector<float>> seen;
   std::vector<void*> addresses;
@@ -71,6 +72,7 @@ TEST_F(AccumulationFnTest, IsAlsoCalledForOneReplica) {
   EXPECT_EQ(calls, 1);
 }
 
+// 6.1
 TEST_F(AccumulationFnTest, MeanDividesWhateverItReturns) {
   ReductionToOneDevice ops(
       {}, [](Components components) { return scalar(std::int32_t{10}, components[0].device()); });
@@ -152,12 +154,15 @@ TEST_F(AccumulationFnTest, ThePlanSaysSo) {
   EXPECT_NE(ops.explain(ReduceOp::kSum, pairs).find("accumulation_fn"), std::string::npos);
 }
 
+// 8.16
 TEST_F(AccumulationFnTest, WhatItReturnsIsChecked) {
   Tensor wrong;
   ReductionToOneDevice ops({}, [&](Components) { return wrong; });
   const std::vector<ValueDestination> pairs{{scalars<float>({1, 2}), "CPU:0"}};
   const auto reduce = [&] { ops.batch_reduce(ReduceOp::kSum, pairs); };
   expect_invalid(reduce, {"pair 0", "accumulation_fn", "no tensor"});
+  expect_invalid([&] { ops.reduce(ReduceOp::kSum, pairs[0].value, "CPU:0"); },
+                 {"value: accumulation_fn", "no tensor"});
   wrong = testing::vector_of<float>({1}, "CPU:0");
   expect_invalid(reduce, {"pair 0", "accumulation_fn", "float32 [1]", "float32 []"});
   wrong = scalar(1.0, "CPU:0");
@@ -169,6 +174,7 @@ TEST_F(AccumulationFnTest, WhatItReturnsIsChecked) {
   EXPECT_EQ(contents<float>(ops.batch_reduce(ReduceOp::kSum, pairs).at(0)), Floats{5});
 }
 
+// 6.1
 TEST_F(AccumulationFnTest, WhatItThrowsComesOut) {
   int calls = 0;
   ReductionToOneDevice ops({}, [&](Components components) {

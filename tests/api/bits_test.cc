@@ -1,5 +1,5 @@
-// Every result equals the numeric simulation of its plan bit by bit, on every device, in every run, whatever
-// the size, and however it is asked for.
+// docs/semantics.md, 3.3 to 3.10. Every result equals the numeric simulation of its plan bit by bit, on every
+// device, in every run, whatever the size, and however it is asked for.
 #include "support/bits.h"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// The core matrix of reductions and broadcasts: values A (replica i holds i) and B (i + 1), SUM and MEAN, to
-// the same devices, to a Mirrored on CPU:0 and to the string "CPU:0", one by one and in batches of two.
+// docs/semantics.md, 9.2. The core matrix of reductions and broadcasts: values A (replica i holds i) and B (i
+// + 1), SUM and MEAN, to the same devices, to a Mirrored on CPU:0 and to the string "CPU:0", one by one and
+// in batches of two.
 #include <memory>
 #include <string>
 #include <tuple>
@@ -75,6 +76,7 @@ class CoreMatrix : public ::testing::TestWithParam<Parameters> {
 
 constexpr ReduceOp kBoth[] = {ReduceOp::kSum, ReduceOp::kMean};
 
+// 9.2, 5.3
 TEST_P(CoreMatrix, Reduce) {
   for (const ReduceOp op : kBoth) {
     for (const Destination& destination : destinations()) {
@@ -84,6 +86,7 @@ TEST_P(CoreMatrix, Reduce) {
   }
 }
 
+// 9.2, 5.4
 TEST_P(CoreMatrix, BatchReduceToAllPairsOfDestinations) {
   for (const ReduceOp op : kBoth) {
     for (const Destination& x : destinations()) {
@@ -98,6 +101,7 @@ TEST_P(CoreMatrix, BatchReduceToAllPairsOfDestinations) {
   }
 }
 
+// 5.5
 TEST_P(CoreMatrix, Broadcast) {
   for (const Destination& destination : destinations()) {
     expect_holds(ops_->broadcast(scalar(1.0F, "CPU:0"), destination), 1.0F, destination);
@@ -111,6 +115,7 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::Values(1, 2, 3, 4, 7)),
     [](const auto& test) { return std::get<0>(test.param) + "_" + std::to_string(std::get<1>(test.param)); });
 
+// 5.2
 TEST(Destinations, ResultsComeInTheirOrder) {
   ReductionToOneDevice ops;
   const PerReplica value = testing::scalars<float>({1, 2, 3});
@@ -125,6 +130,7 @@ TEST(Destinations, ResultsComeInTheirOrder) {
   }
 }
 
+// 1.7, 5.2
 TEST(Destinations, AreNeverWrittenNorAliased) {
   ReductionToOneDevice ops;
   const PerReplica value = testing::scalars<float>({1, 2});
@@ -146,6 +152,7 @@ TEST(Destinations, AreNeverWrittenNorAliased) {
   EXPECT_EQ(contents<float>(alone), std::vector<float>{5});
 }
 
+// 2.5
 TEST(Destinations, AMirroredOfOneDeviceReadsAsATensor) {
   ReductionToOneDevice ops;
   const Mirrored result = ops.reduce(ReduceOp::kMean, testing::scalars<float>({1, 2}), "CPU:1");
@@ -153,6 +160,7 @@ TEST(Destinations, AMirroredOfOneDeviceReadsAsATensor) {
   EXPECT_EQ(contents<float>(tensor), std::vector<float>{1.5F});
 }
 
+// 1.4
 TEST(Devices, MayBeSpeltInAnyWay) {
   ReductionToOneDevice ops("cpu:0");
   const PerReplica value(std::vector<Tensor>{scalar(1.0F, "/cpu:0"), scalar(2.0F, testing::full_name(1)),
@@ -162,6 +170,7 @@ TEST(Devices, MayBeSpeltInAnyWay) {
   EXPECT_EQ(contents<float>(result.tensor(2)), std::vector<float>{7});
 }
 
+// 5.4, 8.25
 TEST(Batches, ThatAreEmptyGiveNothing) {
   ReductionToOneDevice ops;
   EXPECT_TRUE(ops.batch_reduce(ReduceOp::kSum, {}).empty());

@@ -1,5 +1,5 @@
-// Reductions of numbers known from elsewhere: dense, sparse and mixed values, variables, several shapes in a
-// batch.
+// docs/semantics.md, sections 4 and 9. Reductions of numbers known from elsewhere: dense, sparse and mixed
+// values, variables, several shapes in a batch.
 #include <optional>
 #include <vector>
 
@@ -32,6 +32,7 @@ PerReplica two_sparse_replicas() {
       {slices({{1, 2}}, {1}, Shape{5, 2}, "CPU:0"), slices({{3, 4}, {5, 6}}, {1, 3}, Shape{5, 2}, "CPU:1")});
 }
 
+// 4.2, 9.7
 TEST(Sparse, SumToOneDeviceConcatenates) {
   ReductionToOneDevice ops;
   const Mirrored result = ops.reduce(ReduceOp::kSum, two_sparse_replicas(), "CPU:0");
@@ -43,6 +44,7 @@ TEST(Sparse, SumToOneDeviceConcatenates) {
   EXPECT_EQ(contents<float>(dense), (Floats{0, 0, 4, 6, 0, 0, 5, 6, 0, 0}));
 }
 
+// 4.2, 4.3, 9.7
 TEST(Sparse, AllReduceGivesEveryDeviceEverything) {
   ReductionToOneDevice ops;
   const PerReplica value = two_sparse_replicas();
@@ -62,6 +64,7 @@ TEST(Sparse, AllReduceGivesEveryDeviceEverything) {
   }
 }
 
+// 4.2
 TEST(Sparse, ConcatenatesTheFirstNOfFour) {
   ReductionToOneDevice ops;
   const Shape shape{10, 1};
@@ -81,6 +84,7 @@ TEST(Sparse, ConcatenatesTheFirstNOfFour) {
   }
 }
 
+// 4.2
 TEST(Sparse, ReplicasMayDifferInLengthAndBeEmpty) {
   ReductionToOneDevice ops;
   const PerReplica value(
@@ -97,6 +101,7 @@ TEST(Sparse, ReplicasMayDifferInLengthAndBeEmpty) {
   expect_slices(ops.reduce(ReduceOp::kSum, nothing, nothing).slices(1), {}, {}, Shape{3, 1});
 }
 
+// 4.2
 TEST(Sparse, ChangingRowCountsAreReducedRightEveryTime) {
   ReductionToOneDevice ops;
   for (int round = 0; round < 300; ++round) {
@@ -113,6 +118,7 @@ TEST(Sparse, ChangingRowCountsAreReducedRightEveryTime) {
   }
 }
 
+// 4.5
 TEST(Sparse, DenseShapeMayBeAbsent) {
   ReductionToOneDevice ops;
   const PerReplica none({slices({{1}}, {0}, {}, "CPU:0"), slices({{2}}, {1}, {}, "CPU:1")});
@@ -121,6 +127,7 @@ TEST(Sparse, DenseShapeMayBeAbsent) {
   expect_slices(ops.reduce(ReduceOp::kSum, second, second).slices(0), {1, 2}, {0, 1}, Shape{6, 1});
 }
 
+// 4.4
 TEST(Sparse, IndicesOfBothWidthsBecomeWide) {
   ReductionToOneDevice ops;
   const auto narrow = [](std::vector<std::int32_t> indices, const Device& device) {
@@ -139,6 +146,7 @@ TEST(Sparse, IndicesOfBothWidthsBecomeWide) {
             (Indices{1, -2, std::int64_t{1} << 40, 8}));
 }
 
+// 4.3
 TEST(Sparse, MeanOfIntegersGivesFloats) {
   ReductionToOneDevice ops;
   const auto rows = [](std::vector<std::int32_t> values, const Device& device) {
@@ -153,6 +161,7 @@ TEST(Sparse, MeanOfIntegersGivesFloats) {
             (std::vector<double>{.5, 1, 3.5}));
 }
 
+// 4.8
 TEST(Sparse, AccumulationFunctionIsPassedBy) {
   const ReductionToOneDevice unused;
   ReductionToOneDevice ops({}, [](std::span<const Tensor>) -> Tensor { throw std::runtime_error("called"); });
@@ -161,8 +170,12 @@ TEST(Sparse, AccumulationFunctionIsPassedBy) {
                 Shape{5, 2});
 }
 
+// 4.6, 9.8
 TEST(MixedComponents, AreSummedAsDense) {
   ReductionToOneDevice ops;
+  const PerReplica golden({Value(Tensor::from<float>({1, 1, 1, 1}, {2, 2}, "CPU:0")),
+                           Value(slices({{2, 3}, {4, 5}}, {1, 1}, {}, "CPU:1"))});
+  EXPECT_EQ(contents<float>(ops.reduce(ReduceOp::kSum, golden, "CPU:0")), (Floats{1, 1, 7, 9}));
   const PerReplica value({Value(Tensor::from<float>({1, 2, 3, 4, 5, 6}, {3, 2}, "CPU:0")),
                           Value(slices({{10, 20}, {1, 1}, {100, 200}}, {2, 0, 2}, Shape{3, 2}, "CPU:1"))});
   const Mirrored sum = ops.reduce(ReduceOp::kSum, value, value);
@@ -172,6 +185,7 @@ TEST(MixedComponents, AreSummedAsDense) {
             (Floats{1, 1.5F, 1.5F, 2, 57.5F, 113}));
 }
 
+// 5.4
 TEST(MixedBatches, KeepTheirPositions) {
   ReductionToOneDevice ops;
   const PerReplica dense = testing::vectors<float>({{1, 2}, {3, 4}});
@@ -204,6 +218,7 @@ TEST(Dense, NumbersOfTheCollectiveClass) {
   EXPECT_EQ(contents<float>(ops.reduce(ReduceOp::kMean, four, four).tensor(3)), (Floats{4, 5}));
 }
 
+// 2.6
 TEST(Variables, AreValuesAndDestinationsAndStayAsTheyAre) {
   ReductionToOneDevice ops;
   const std::vector<Device> devices{"CPU:1", "CPU:0"};
@@ -226,6 +241,7 @@ TEST(Variables, AreValuesAndDestinationsAndStayAsTheyAre) {
   EXPECT_EQ(contents<float>(single.value()), Floats{3});
 }
 
+// 2.5
 TEST(Mirrored, IsAValueOfItsCopies) {
   ReductionToOneDevice ops;
   const Mirrored two = ops.broadcast(testing::scalar(2.0F, "CPU:0"), testing::scalars<float>({0, 0, 0}));

@@ -1,4 +1,4 @@
-// Types of results, and sums and means of integers.
+// docs/semantics.md, section 3. Types of results, and sums and means of integers.
 #include <cmath>
 #include <complex>
 #include <limits>
@@ -29,6 +29,7 @@ Result mean_of(const std::vector<T>& replicas) {
   return result.tensor().data<Result>()[0];
 }
 
+// 3.2
 TEST(ResultTypes, OfEveryType) {
   ReductionToOneDevice ops;
   for (const DType dtype : testing::kSummable) {
@@ -48,6 +49,7 @@ TEST(ResultTypes, OfEveryType) {
   }
 }
 
+// 8.10
 TEST(ResultTypes, BoolHasNone) {
   ReductionToOneDevice ops;
   const PerReplica value = testing::scalars<bool>({true, false});
@@ -57,10 +59,13 @@ TEST(ResultTypes, BoolHasNone) {
                           {"bool"});
 }
 
+// 9.4
 TEST(Means, OfKnownIntegers) {
   EXPECT_EQ((mean_of<double, std::int32_t>({1, 2})), 1.5);
   EXPECT_EQ((mean_of<float, std::int8_t>({1, 2})), 1.5F);
   EXPECT_EQ((mean_of<double, std::int32_t>({7})), 7.0);
+  EXPECT_EQ((mean_of<float, std::int8_t>({127, 127})), 127.0F);
+  EXPECT_EQ((mean_of<double, std::int64_t>(std::vector<std::int64_t>(4, std::int64_t{1} << 62))), 0x1p62);
   EXPECT_EQ((mean_of<double, std::uint32_t>({1, 0, 0})), 1.0 / 3);
   EXPECT_EQ((mean_of<float, std::uint8_t>({1, 0, 0})), 1.0F / 3);
 }
@@ -74,7 +79,10 @@ void expect_sum_wraps() {
   EXPECT_EQ(sum_of<T>(std::vector<T>(5, Limits::max())), std::vector<T>{static_cast<T>(Limits::max() - 4)});
 }
 
+// 3.7, 9.5
 TEST(Sums, OfIntegersWrap) {
+  EXPECT_EQ(sum_of<std::int8_t>({127, 1}), std::vector<std::int8_t>{-128});
+  EXPECT_EQ(sum_of<std::uint8_t>({255, 2}), std::vector<std::uint8_t>{1});
   expect_sum_wraps<std::uint8_t>();
   expect_sum_wraps<std::int8_t>();
   expect_sum_wraps<std::uint16_t>();
@@ -98,6 +106,7 @@ void expect_mean_is_exact() {
             Limits::is_signed ? Result{-0.5} : static_cast<Result>(Limits::max()) / 2);
 }
 
+// 3.7
 TEST(Means, OfIntegersNeverWrap) {
   expect_mean_is_exact<std::uint8_t, float>();
   expect_mean_is_exact<std::int8_t, float>();
@@ -127,6 +136,7 @@ TEST(Means, Of64BitIntegersAreSummedExactly) {
   EXPECT_EQ((mean_of<double, std::int64_t>({std::int64_t{1} << 54, 2, 1, 0})), (0x1p54 + 4) / 4);
 }
 
+// 3.5
 TEST(Means, OfComplexDivideBothParts) {
   using Complex = std::complex<float>;
   EXPECT_EQ((mean_of<Complex, Complex>({{1, 2}, {2, -5}})), Complex(1.5F, -1.5F));
@@ -134,6 +144,7 @@ TEST(Means, OfComplexDivideBothParts) {
   EXPECT_EQ((mean_of<Wide, Wide>({{1, 0}, {0, 1}, {0, 0}})), Wide(1.0 / 3, 1.0 / 3));
 }
 
+// 3.6
 TEST(Sums, OfFloatsOverflowAsTheirSumDoes) {
   constexpr float kMax = std::numeric_limits<float>::max();
   EXPECT_EQ(sum_of<float>({kMax, kMax})[0], std::numeric_limits<float>::infinity());
@@ -142,6 +153,9 @@ TEST(Sums, OfFloatsOverflowAsTheirSumDoes) {
   const Float16 largest{0x7bff};
   EXPECT_EQ((mean_of<Float16, Float16>({largest, largest, largest})), largest);
   EXPECT_EQ(sum_of<Float16>({largest, largest})[0].bits, 0x7c00);
+  const Float16 large = Float16::from_float(60000);
+  EXPECT_EQ(sum_of<Float16>({large, large})[0].bits, 0x7c00);
+  EXPECT_EQ((mean_of<Float16, Float16>({large, large})), large);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// What is refused, with which code, and what the message names. The object stays usable after each of them.
+// docs/semantics.md, section 8. What is refused, with which code, and what the message names. The object
+// stays usable after each of them.
 #include <chrono>
 #include <optional>
 #include <string>
@@ -49,7 +50,9 @@ class Refused : public ::testing::Test {
   void invalid(const PerReplica& value, const Destination& destination, Parts parts,
                Where where = Where::current()) {
     refuse(ReduceOp::kSum, value, destination, ErrorCode::kInvalidArgument, parts, {}, where);
-    EXPECT_NE(last_message_.find("pair 2"), std::string::npos) << last_message_;
+    EXPECT_EQ(last_message_.find("pair 2: "), 0U) << last_message_;
+    expect_error([&] { ops_.reduce(ReduceOp::kSum, value, destination); }, ErrorCode::kInvalidArgument,
+                 {"value: "}, where);
   }
 
   ReductionToOneDevice ops_;
@@ -59,6 +62,7 @@ class Refused : public ::testing::Test {
 
 PerReplica list(std::vector<Tensor> tensors) { return PerReplica(std::move(tensors)); }
 
+// 3.1, 8.2
 TEST_F(Refused, UnknownOperationsBeforeAnythingElse) {
   const PerReplica broken = list({scalar(1.0F, "CPU:0"), scalar(true, "CPU:0")});
   refuse(kBadOp, good_, good_, ErrorCode::kInvalidArgument, {"reduce operation", "7", "sum, mean"});
@@ -73,16 +77,19 @@ TEST_F(Refused, UnknownOperationsBeforeAnythingElse) {
                {"reduce operation"});
 }
 
+// 8.5
 TEST_F(Refused, TwoReplicasOnOneDevice) {
   invalid(list({scalar(1.0F, "CPU:1"), scalar(2.0F, "/device:CPU:1")}), "CPU:0",
           {"two replicas", testing::full_name(1)});
 }
 
+// 8.5
 TEST_F(Refused, ADestinationNamedTwice) {
   invalid(good_, list({scalar(1.0F, "CPU:1"), scalar(2.0F, testing::full_name(1))}),
           {"destination", testing::full_name(1), "twice"});
 }
 
+// 8.8
 TEST_F(Refused, DifferentShapes) {
   invalid(list({testing::vector_of<float>({1, 2}, "CPU:0"), testing::vector_of<float>({1, 2, 3}, "CPU:1")}),
           "CPU:0", {testing::full_name(1), "[3]", "3 elements", testing::full_name(0), "[2]", "2 elements"});
@@ -91,17 +98,20 @@ TEST_F(Refused, DifferentShapes) {
   invalid(list({scalar(1.0F, "CPU:0"), testing::vector_of<float>({1}, "CPU:1")}), "CPU:0", {"[1]", "[]"});
 }
 
+// 8.9
 TEST_F(Refused, DifferentTypes) {
   invalid(list({scalar(1.0F, "CPU:0"), scalar(1.0F, "CPU:1"), scalar(1.0, "CPU:2")}), "CPU:0",
           {testing::full_name(2), "float64", testing::full_name(0), "float32"});
 }
 
+// 8.10
 TEST_F(Refused, Bool) {
   refuse(ReduceOp::kSum, scalars<bool>({true, false}), "CPU:0", ErrorCode::kInvalidArgument, {"bool", "sum"});
   refuse(ReduceOp::kMean, scalars<bool>({true, false}), "CPU:0", ErrorCode::kInvalidArgument,
          {"bool", "mean"});
 }
 
+// 8.6
 TEST_F(Refused, DevicesOfOtherProcesses) {
   for (const char* device : {"/job:worker/cpu:0", "/task:1/cpu:0", "/replica:2/CPU:0"}) {
     invalid(list({scalar(1.0F, device)}), "CPU:0",
@@ -110,6 +120,7 @@ TEST_F(Refused, DevicesOfOtherProcesses) {
   }
 }
 
+// 8.7
 TEST_F(Refused, KindsOfDevicesWithoutEngine) {
   float memory = 1;
   const Tensor gpu = Tensor::borrow(&memory, DType::kFloat32, {}, "GPU:0");
@@ -134,6 +145,7 @@ TEST_F(Refused, KindsOfDevicesWithoutEngineInACluster) {
   expect_error([&] { ops.broadcast(scalar(1.0F, "CPU:0"), "GPU:0"); }, ErrorCode::kUnavailable, {"GPU:0"});
 }
 
+// 1.6, 8.6
 TEST_F(Refused, DevicesThatTheClusterDoesNotName) {
   ReductionToOneDevice ops({}, {}, Cluster::local({"CPU:0", "CPU:1"}));
   expect_error([&] { ops.reduce(ReduceOp::kSum, scalars<float>({1, 2, 3}), "CPU:0"); },
@@ -145,6 +157,7 @@ TEST_F(Refused, DevicesThatTheClusterDoesNotName) {
   expect_error([] { Cluster::local({"CPU:0", "nonsense"}); }, ErrorCode::kInvalidArgument, {"nonsense"});
 }
 
+// 8.3, 8.4
 TEST_F(Refused, ValuesWithoutComponentsAndTensorsWithoutMemory) {
   expect_error([] { PerReplica(std::vector<Tensor>()); }, ErrorCode::kInvalidArgument,
                {"PerReplica", "no components"});
@@ -156,6 +169,7 @@ TEST_F(Refused, ValuesWithoutComponentsAndTensorsWithoutMemory) {
   expect_error([&] { ops_.broadcast(Tensor(), "CPU:0"); }, ErrorCode::kInvalidArgument, {"nothing"});
 }
 
+// 8.3
 TEST_F(Refused, ValuesThatWereMovedAway) {
   PerReplica moved = scalars<float>({1, 2});
   const PerReplica elsewhere = std::move(moved);
@@ -167,6 +181,7 @@ TEST_F(Refused, ValuesThatWereMovedAway) {
                {"pair 0", "destination", "no devices"});
 }
 
+// 8.2, 8.13
 TEST_F(Refused, Options) {
   CommunicationOptions options;
   options.timeout = std::chrono::milliseconds(0);
@@ -189,6 +204,7 @@ TEST_F(Refused, Options) {
   refuse(ReduceOp::kSum, good_, good_, ErrorCode::kInvalidArgument, {"options.sparse_rows", "9"}, options);
 }
 
+// 5.11
 TEST_F(Refused, OptionsThatAreHintsAreTaken) {
   CommunicationOptions options;
   options.bytes_per_pack = 1;
@@ -204,6 +220,7 @@ TEST_F(Refused, OptionsThatAreHintsAreTaken) {
       std::vector<float>{3});
 }
 
+// 4.7, 8.13
 TEST_F(Refused, MergingOfDuplicateRows) {
   CommunicationOptions options;
   options.sparse_rows = SparseRows::kMergeDuplicates;
@@ -212,6 +229,7 @@ TEST_F(Refused, MergingOfDuplicateRows) {
          options);
 }
 
+// 8.11
 TEST_F(Refused, SlicesThatDoNotFitTogether) {
   using testing::slices;
   invalid(
@@ -226,6 +244,7 @@ TEST_F(Refused, SlicesThatDoNotFitTogether) {
   invalid(PerReplica(broken), "CPU:0", {"replica 0"});
 }
 
+// 4.6, 8.11
 TEST_F(Refused, MixedComponentsThatDoNotFitTogether) {
   const Tensor dense = Tensor::from<float>({1, 2, 3}, {3, 1}, "CPU:0");
   const auto with = [&](const Value& other) { return PerReplica(std::vector<Value>{dense, other}); };
@@ -239,6 +258,7 @@ TEST_F(Refused, MixedComponentsThatDoNotFitTogether) {
   invalid(with(testing::slices({{1}}, {0}, {}, "CPU:0")), "CPU:0", {"two replicas", "CPU:0"});
 }
 
+// 8.12, 8.13
 TEST_F(Refused, Gathers) {
   const auto invalid_gather = [&](const PerReplica& value, int axis, Parts parts,
                                   Where where = Where::current()) {
@@ -261,6 +281,7 @@ TEST_F(Refused, Gathers) {
                {"gather", "IndexedSlices"});
 }
 
+// 5.5
 TEST_F(Refused, Broadcasts) {
   expect_error([&] { ops_.broadcast(scalar(1.0F, "CPU:0"), "CPU:0", 1); }, ErrorCode::kInvalidArgument,
                {"root 1", "1 worker"});

@@ -1,4 +1,5 @@
-// The order and the rounding of sums of floats, and values that are not ordinary numbers.
+// docs/semantics.md, section 3. The order and the rounding of sums of floats, and values that are not
+// ordinary numbers.
 #include <cmath>
 #include <limits>
 #include <string>
@@ -29,6 +30,7 @@ T reduced(ReduceOp op, const std::vector<T>& replicas) {
 float sum(const std::vector<float>& replicas) { return reduced(ReduceOp::kSum, replicas); }
 float mean(const std::vector<float>& replicas) { return reduced(ReduceOp::kMean, replicas); }
 
+// 3.3, 9.3
 TEST(Order, IsTheCanonicalTree) {
   EXPECT_EQ(sum({1e8F, 1, -1e8F}), 0);
   EXPECT_EQ(sum({1e8F, 1, -1e8F, 1}), 0);  // (1e8 + 1) + (-1e8 + 1); from left to right it would be 1
@@ -42,6 +44,7 @@ TEST(Order, IsTheCanonicalTree) {
   EXPECT_EQ(sum({1, 0, 0, 0, 1e8F, -1e8F, 1}), 2);
 }
 
+// 3.3, 3.10
 TEST(Order, IsInEveryElementAndOnEveryDevice) {
   ReductionToOneDevice ops;
   const std::vector<float> numbers{1e8F, 1, -1e8F, 1};
@@ -55,6 +58,7 @@ TEST(Order, IsInEveryElementAndOnEveryDevice) {
   }
 }
 
+// 3.3
 TEST(Order, FollowsTheReplicasNotTheDevices) {
   ReductionToOneDevice ops;
   const auto on = [](float number, const char* device) { return testing::scalar(number, device); };
@@ -63,6 +67,7 @@ TEST(Order, FollowsTheReplicasNotTheDevices) {
   EXPECT_EQ(contents<float>(ops.reduce(ReduceOp::kSum, value, "CPU:0")), std::vector<float>{0});
 }
 
+// 3.6, 9.6
 TEST(Rounding, OfFloat16HappensOnceFromFloat32) {
   const auto half = [](float number) { return Float16::from_float(number); };
   // 2048 + 1 is no float16: rounding each partial sum would give 2048.
@@ -75,6 +80,7 @@ TEST(Rounding, OfFloat16HappensOnceFromFloat32) {
   EXPECT_EQ(reduced<Float16>(ReduceOp::kMean, {half(2048), half(1)}), half(1024.5F));
 }
 
+// 3.6
 TEST(Rounding, OfBFloat16HappensOnceFromFloat32) {
   const auto brain = [](float number) { return BFloat16::from_float(number); };
   EXPECT_EQ(reduced<BFloat16>(ReduceOp::kSum, {brain(256), brain(1), brain(1)}), brain(258));
@@ -84,6 +90,7 @@ TEST(Rounding, OfBFloat16HappensOnceFromFloat32) {
   EXPECT_EQ(reduced<BFloat16>(ReduceOp::kMean, {brain(256), brain(1)}), brain(128.5F));
 }
 
+// 3.8
 TEST(Specials, NanAndInfinity) {
   EXPECT_TRUE(std::isnan(sum({1, kNan, 2})));
   EXPECT_TRUE(std::isnan(mean({kNan})));
@@ -93,6 +100,7 @@ TEST(Specials, NanAndInfinity) {
   EXPECT_TRUE(std::isnan(sum({kInf, 1, -kInf, kInf})));
 }
 
+// 3.8
 TEST(Specials, ZerosHaveSigns) {
   EXPECT_TRUE(std::signbit(sum({-0.0F, -0.0F, -0.0F})));
   EXPECT_TRUE(std::signbit(sum({-0.0F})));
@@ -103,6 +111,7 @@ TEST(Specials, ZerosHaveSigns) {
 
 constexpr float kTiny = std::numeric_limits<float>::denorm_min();
 
+// 3.8
 TEST(Specials, SubnormalsAreKept) {
   EXPECT_EQ(sum({kTiny, kTiny}), 2 * kTiny);
   EXPECT_EQ(mean({2 * kTiny, 2 * kTiny}), 2 * kTiny);

@@ -1,4 +1,4 @@
-// gather and broadcast: what lands where.
+// docs/semantics.md, 5.5 and 5.6. gather and broadcast: what lands where.
 #include <cstring>
 #include <string>
 #include <vector>
@@ -56,6 +56,7 @@ void expect_gathers(CrossDeviceOps& ops, DType dtype, const std::vector<Shape>& 
   }
 }
 
+// 5.6
 TEST(Gather, CopiesOfOneValueOnEveryAxis) {
   ReductionToOneDevice ops;
   for (const std::size_t n : {1U, 2U, 4U}) {
@@ -111,6 +112,7 @@ TEST(Gather, OfOneReplicaIsACopy) {
   EXPECT_NE(result.tensor().memory(), tensor.memory());
 }
 
+// 5.5
 TEST(Broadcast, EveryTypeBitByBit) {
   ReductionToOneDevice ops;
   std::vector<DType> dtypes(std::begin(testing::kSummable), std::end(testing::kSummable));
@@ -129,6 +131,7 @@ TEST(Broadcast, EveryTypeBitByBit) {
   }
 }
 
+// 5.5
 TEST(Broadcast, SlicesWithAllTheirParts) {
   ReductionToOneDevice ops;
   const IndexedSlices value = testing::slices({{1, 2}, {3, 4}}, {7, 7}, Shape{9, 2}, "CPU:1");
@@ -140,6 +143,7 @@ TEST(Broadcast, SlicesWithAllTheirParts) {
   }
 }
 
+// 6.1
 TEST(Broadcast, IgnoresTheAccumulationFunction) {
   ReductionToOneDevice ops("CPU:2",
                            [](std::span<const Tensor>) -> Tensor { throw std::runtime_error("called"); });

@@ -1,4 +1,4 @@
-// batch_reduce_into: results in memory that the caller has.
+// docs/semantics.md, 5.7. batch_reduce_into: results in memory that the caller has.
 #include <string>
 #include <vector>
 
@@ -23,6 +23,7 @@ using Values = std::vector<PerReplica>;
 
 PerReplica list(std::vector<Tensor> tensors) { return PerReplica(std::move(tensors)); }
 
+// 5.7
 TEST(Into, OwnMemoryOnTheSameDevices) {
   ReductionToOneDevice ops;
   const Values values{vectors<float>({{1, 2}, {3, 4}}), vectors<float>({{5}, {6}})};
@@ -191,6 +192,7 @@ class IntoRefused : public ::testing::Test {
   PerReplica good_result_ = vectors<float>({{-1, -2}, {-1, -2}});
 };
 
+// 8.14
 TEST_F(IntoRefused, WrongType) {
   refuse(ReduceOp::kSum, vectors<float>({{0, 0}, {0, 0}}),
          {"pair 1", "result on", "CPU:0", "float32", "int32"});
@@ -199,6 +201,7 @@ TEST_F(IntoRefused, WrongType) {
   refuse(ReduceOp::kMean, values_[1], {"pair 1", "CPU:0", "int32", "float64", "mean of int32"});
 }
 
+// 8.14
 TEST_F(IntoRefused, WrongShape) {
   refuse(ReduceOp::kSum, vectors<std::int32_t>({{0, 0}, {0}}), {"pair 1", "CPU:1", "[1]", "[2]"});
   refuse(ReduceOp::kSum, vectors<std::int32_t>({{0, 0, 0}}), {"pair 1", "CPU:0", "[3]", "[2]"});
@@ -206,6 +209,7 @@ TEST_F(IntoRefused, WrongShape) {
          {"pair 1", "[2,1]", "[2]"});
 }
 
+// 8.5, 8.6
 TEST_F(IntoRefused, WrongDevices) {
   refuse(ReduceOp::kSum,
          list({testing::vector_of<std::int32_t>({0, 0}, "CPU:1"),
@@ -215,6 +219,7 @@ TEST_F(IntoRefused, WrongDevices) {
          {"pair 1", "/job:worker"});
 }
 
+// 8.14
 TEST_F(IntoRefused, WrongNumberOfResults) {
   Values one{good_result_};
   expect_invalid([&] { ops_.batch_reduce_into(ReduceOp::kSum, values_, one); }, {"2 values", "1 results"});

@@ -1,5 +1,5 @@
-// Where values lie in memory, on which devices, and with which others in a batch, makes no difference to
-// their bits.
+// docs/semantics.md, 3.3 and 5.4. Where values lie in memory, on which devices, and with which others in a
+// batch, makes no difference to their bits.
 #include <algorithm>
 #include <numeric>
 #include <string>

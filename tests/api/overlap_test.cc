@@ -1,5 +1,5 @@
-// Results that share memory with anything but the replica they replace are refused, naming both; nothing is
-// written.
+// docs/semantics.md, 5.7 and 8.15. Results that share memory with anything but the replica they replace are
+// refused, naming both; nothing is written.
 #include "api/overlap.h"
 
 #include <algorithm>

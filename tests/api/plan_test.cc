@@ -1,5 +1,7 @@
-// What a call would do, why, and what the last one did.
+// docs/semantics.md, 5.10. What a call would do, why, and what the last one did.
+#include <atomic>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -133,6 +135,27 @@ TEST(LastCall, CountsCallsTensorsAndBytes) {
   EXPECT_EQ(report.number, 4U);
   EXPECT_EQ(report.tensors, 1U);
   EXPECT_EQ(report.bytes, 12U);
+}
+
+// Numbers of one call, never of two, while calls of different kinds run.
+TEST(LastCall, IsOfOneCallWhileOthersRun) {
+  ReductionToOneDevice ops;
+  std::atomic<bool> stop = false;
+  std::thread reader([&] {
+    std::uint64_t last = 0;
+    while (!stop) {
+      const CallReport report = ops.last_call();
+      ASSERT_GE(report.number, last);
+      last = report.number;
+      ASSERT_EQ(report.bytes, report.tensors == 0 ? 0U : report.tensors == 1 ? 4U : 24U);
+    }
+  });
+  const std::vector<ValueDestination> one{{scalars<float>({1, 2}), "CPU:0"}};
+  const std::vector<ValueDestination> three{3, {scalars<double>({1, 2}), "CPU:0"}};
+  for (int i = 0; i < 2000; ++i) ops.batch_reduce(ReduceOp::kSum, i % 2 == 0 ? one : three);
+  stop = true;
+  reader.join();
+  EXPECT_EQ(ops.last_call().number, 2000U);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// PreparedReduce: once validated, planned and bound, run again and again.
+// docs/semantics.md, 5.9. PreparedReduce: once validated, planned and bound, run again and again.
 #include <optional>
 #include <thread>
 #include <vector>

@@ -1,4 +1,4 @@
-// Calls that are not waited for.
+// docs/semantics.md, 5.8, 5.11 and 5.12. Calls that are not waited for.
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -58,6 +58,7 @@ struct Holder {
   Work work;
 };
 
+// 5.8
 TEST_F(WorkTest, GivesTheResultsOfItsCall) {
   ReductionToOneDevice ops;
   const std::vector<ValueDestination> pairs{{scalars<float>({1, 2}), "CPU:0"},
@@ -98,6 +99,7 @@ TEST_F(WorkTest, ManyFromManyThreadsEachWithItsOwnResults) {
   EXPECT_EQ(ops.last_call().number, 4U * 50 + 4 * 8);
 }
 
+// 5.12
 TEST_F(WorkTest, RunInTheOrderInWhichTheyWereStarted) {
   const Cluster cluster = Cluster::local();
   std::vector<float> order;  // written inside calls only, which run one at a time
@@ -125,6 +127,7 @@ TEST_F(WorkTest, RunInTheOrderInWhichTheyWereStarted) {
   for (const Work& work : works) EXPECT_TRUE(work.is_done());
 }
 
+// 5.8
 TEST_F(WorkTest, ErrorsSurfaceAtWaitAndNotBefore) {
   ReductionToOneDevice ops;
   const PerReplica bad(std::vector<Tensor>{testing::scalar(1.0F, "CPU:0"), testing::scalar(1.0, "CPU:1")});
@@ -161,6 +164,7 @@ TEST_F(WorkTest, LetsGoOfTheCallersTensorsBeforeItIsDone) {
   }
 }
 
+// 5.8
 TEST_F(WorkTest, DestroyingItWaits) {
   ReductionToOneDevice slow({}, [](Components components) {
     std::this_thread::sleep_for(30ms);
@@ -198,6 +202,7 @@ TEST_F(WorkTest, MovedFromHasNothingToWaitFor) {
   EXPECT_EQ(contents<float>(work.results().at(0)), Floats{3});
 }
 
+// 5.11, 8.17
 TEST_F(WorkTest, ACallQueuesBehindWorksUntilItsTimeout) {
   ReductionToOneDevice ops;
   const PerReplica value = scalars<float>({1, 2});
@@ -219,6 +224,7 @@ TEST_F(WorkTest, ACallQueuesBehindWorksUntilItsTimeout) {
   EXPECT_EQ(contents<float>(results[0].tensor(1)), Floats{3});
 }
 
+// 5.11, 8.17
 TEST_F(WorkTest, AWorkWhoseTurnComesAfterItsTimeoutIsNotRun) {
   ReductionToOneDevice ops;
   std::vector<PerReplica> values{scalars<float>({1, 2})};
@@ -240,6 +246,7 @@ TEST_F(WorkTest, AWorkWhoseTurnComesAfterItsTimeoutIsNotRun) {
   EXPECT_EQ(contents<float>(patient.results().at(0)), Floats{3});
 }
 
+// 8.17
 TEST_F(WorkTest, ATimeoutInsideTheCallSaysThatResultsAreIncomplete) {
   ReductionToOneDevice ops({}, [](Components components) {
     std::this_thread::sleep_for(30ms);

@@ -93,7 +93,6 @@ TEST_F(SequenceTest, ThoseWhoGiveUpLeaveTheOthersInLine) {
     Held held(sequence);
     std::vector<int> order;
     std::vector<std::thread> threads;
-    Door started;
     for (int i = 0; i < 3; ++i) {
       threads.emplace_back([&, i] {
         const auto deadline = i == which ? now() + 150ms : kNever;
@@ -114,7 +113,6 @@ TEST_F(SequenceTest, ThoseWhoGiveUpLeaveTheOthersInLine) {
     }
     const Sequence::Turn turn(sequence, kNever);
     EXPECT_EQ(order.size(), 2U);
-    EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
   }
 }
 

@@ -207,7 +207,8 @@ TEST(OneDevice, SimulatesToTheCanonicalSum) {
       for (const std::vector<float>& replica : replicas) column.push_back(replica[i]);
       expected.push_back(canonical_sum(column, 0, n) / static_cast<float>(n));
     }
-    for (const plan::Bytes& result : plan::simulate(plan, {{kElements}, {}}, inputs).at(0)) {
+    const plan::BytesOfPacks results = plan::simulate(plan, {{kElements}, {}}, inputs);
+    for (const plan::Bytes& result : results.at(0)) {
       EXPECT_TRUE(testing::same_bits(DType::kFloat32, result, std::as_bytes(std::span(expected)))) << n;
     }
   }

@@ -114,7 +114,7 @@ TEST_P(DeviceConformance, SaysWhatItIs) {
 
 TEST_P(DeviceConformance, MemoryIsAlignedAndDistinct) {
   std::vector<std::pair<void*, std::size_t>> blocks;
-  for (const std::size_t bytes : {0, 1, 63, 64, 65, 1000, 4096, 100000, 2 << 20, 5 << 20}) {
+  for (const std::size_t bytes : Sizes{0, 1, 63, 64, 65, 1000, 4096, 100000, 2 << 20, 5 << 20}) {
     for (int twice = 0; twice < 2; ++twice) {
       void* memory = engine_->allocate(bytes);
       ASSERT_NE(memory, nullptr);
@@ -133,7 +133,7 @@ TEST_P(DeviceConformance, MemoryIsAlignedAndDistinct) {
 }
 
 TEST_P(DeviceConformance, TooMuchMemoryIsAnErrorThatNamesTheBytes) {
-  for (const std::size_t bytes : {std::size_t{1} << 60, ~std::size_t{0} - 5}) {
+  for (const std::size_t bytes : Sizes{std::size_t{1} << 60, ~std::size_t{0} - 5}) {
     try {
       engine_->allocate(bytes);
       FAIL() << "an exbibyte was allocated";
@@ -149,7 +149,7 @@ TEST_P(DeviceConformance, EveryFormGivesTheReferenceOrIsRefused) {
     for (const Element accumulator : kAllElements) {
       for (const Element output : kAllElements) {
         for (const std::int64_t divisor : {1, 3}) {
-          for (const std::size_t sources : {1, 2, 6}) {
+          for (const std::size_t sources : Sizes{1, 2, 6}) {
             const std::vector<std::uint8_t> merges = canonical_tree(sources);
             ReduceForm form{input, accumulator, output, divisor, merges, 2, false};
             if (is_defined(form)) {

@@ -112,6 +112,35 @@ TEST(Crew, HelpersTakePart) {
   EXPECT_GT(seen.by_others.load(), 0);
 }
 
+// The caller has claimed all it can long before a helper is done with its one segment, and must wait for it.
+TEST(Crew, WaitsForWhatAHelperHasClaimed) {
+  Crew crew(2, 2);
+  struct Work {
+    std::thread::id caller = std::this_thread::get_id();
+    std::atomic<int> started{0};
+    std::atomic<int> finished{0};
+    std::atomic<int> by_others{0};
+  };
+  for (int round = 0; round < 20; ++round) {
+    Work work;
+    crew.run(
+        20,
+        [](void* context, std::uint32_t) noexcept {
+          auto* w = static_cast<Work*>(context);
+          ++w->started;
+          const bool helper = std::this_thread::get_id() != w->caller;
+          std::this_thread::sleep_for(std::chrono::milliseconds(helper ? 60 : 1));
+          if (helper) ++w->by_others;
+          ++w->finished;
+        },
+        &work);
+    ASSERT_EQ(work.started.load(), 20);
+    ASSERT_EQ(work.finished.load(), 20);
+    if (work.by_others.load() > 0) return;
+  }
+  FAIL() << "no helper took part in 20 rounds";
+}
+
 // Long idle times between jobs send the helpers to sleep; none of the jobs may depend on their waking up.
 TEST(Crew, SleepingHelpersAreWokenOrNotNeeded) {
   Crew crew(3, 8);
@@ -145,24 +174,27 @@ TEST(Crew, AForkedChildWorksAlone) {
   EXPECT_TRUE(after.all_are(1));
 }
 
+// A signal that this thread blocks could only be delivered to a helper; it must stay pending instead.
 TEST(Crew, HelpersLeaveSignalsToTheProgram) {
-  static std::atomic<bool> on_helper{false};
-  static thread_local bool is_main = false;
-  is_main = true;
+  static std::atomic<int> delivered{0};
   struct sigaction action{};
-  action.sa_handler = [](int) {
-    if (!is_main) on_helper = true;
-  };
-  struct sigaction saved{};
-  sigaction(SIGUSR1, &action, &saved);
-  {
-    Crew crew(2, 2);
-    Counts counts(16);
-    crew.run(16, &Counts::add, &counts);
-    for (int i = 0; i < 20; ++i) kill(getpid(), SIGUSR1);
-  }
-  sigaction(SIGUSR1, &saved, nullptr);
-  EXPECT_FALSE(on_helper.load());
+  action.sa_handler = [](int) { ++delivered; };
+  struct sigaction saved_action{};
+  sigset_t signals;
+  sigset_t saved_mask;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGUSR1);
+  Crew crew(2, 2);
+  Counts counts(16);
+  crew.run(16, &Counts::add, &counts);  // the helper exists now
+  sigaction(SIGUSR1, &action, &saved_action);
+  pthread_sigmask(SIG_BLOCK, &signals, &saved_mask);
+  kill(getpid(), SIGUSR1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(delivered.load(), 0);
+  pthread_sigmask(SIG_SETMASK, &saved_mask, nullptr);
+  EXPECT_EQ(delivered.load(), 1);
+  sigaction(SIGUSR1, &saved_action, nullptr);
 }
 
 }  // namespace

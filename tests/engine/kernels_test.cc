@@ -150,8 +150,9 @@ bool is_float(Element element) { return (element >= Element::kFloat16 && element
 
 TEST_P(Kernels, EveryCount) {
   for (const Types& types : kSums) {
-    for (const std::size_t count : {0, 1, 2, 3, 7, 15, 16, 17, 31, 63, 64, 65, 127, 509, 1021, 4099, 10007}) {
-      for (const std::size_t sources : {2, 3, 4, 5, 8, 9}) {
+    for (const std::size_t count :
+         Sizes{0, 1, 2, 3, 7, 15, 16, 17, 31, 63, 64, 65, 127, 509, 1021, 4099, 10007}) {
+      for (const std::size_t sources : Sizes{2, 3, 4, 5, 8, 9}) {
         Case c = make(types.input, types.accumulator, types.output, sources, count);
         c.form.divisor = is_float(types.output) && sources != 3 ? static_cast<std::int64_t>(sources) : 1;
         c.form.destinations = 1 + sources % 3;
@@ -179,7 +180,7 @@ TEST_P(Kernels, EverySourcesAndDestinationsAndAnyTree) {
 }
 
 TEST_P(Kernels, ManySourcesAndDestinations) {
-  for (const std::size_t sources : {33, 64, 100, 255}) {
+  for (const std::size_t sources : Sizes{33, 64, 100, 255}) {
     Case c = make(Element::kFloat32, Element::kFloat32, Element::kFloat32, sources, 3001);
     c.form.destinations = 40;
     check(c);
@@ -190,6 +191,8 @@ TEST_P(Kernels, ManySourcesAndDestinations) {
     // ((…(a+b)+c)+…), and a+(b+(c+…)), whose stack is as deep as it is long.
     c.merges.assign(sources, 1);
     c.merges[0] = 0;
+    check(c);
+    c.aliased = static_cast<int>(sources) - 1;  // which the last addition reads, for all destinations
     check(c);
     c.merges.assign(sources, 0);
     c.merges.back() = static_cast<std::uint8_t>(sources - 1);
@@ -219,7 +222,7 @@ TEST_P(Kernels, EveryMisalignment) {
 
 TEST_P(Kernels, StreamingStoresGiveTheSame) {
   for (const Types& types : kSums) {
-    for (const std::size_t sources : {1, 2, 4, 6, 8, 13}) {
+    for (const std::size_t sources : Sizes{1, 2, 4, 6, 8, 13}) {
       for (std::size_t destinations = 1; destinations <= 3; ++destinations) {
         Case c = make(types.input, types.accumulator, types.output, sources, 5003);
         c.form.destinations = destinations;
@@ -251,11 +254,11 @@ TEST_P(Kernels, ADestinationMayBeASource) {
 
 TEST_P(Kernels, CopiesKeepEveryBit) {
   for (const Element element : kAllElements) {
-    for (const std::size_t count : {0, 1, 5, 64, 1000, 5001}) {
+    for (const std::size_t count : Sizes{0, 1, 5, 64, 1000, 5001}) {
       for (std::size_t destinations = 1; destinations <= 5; ++destinations) {
         Case c = make(element, element, element, 1, count);
         c.form.destinations = destinations;
-        for (const std::size_t offset : {0, 1, 17}) {
+        for (const std::size_t offset : Sizes{0, 1, 17}) {
           c.source_misalignment = offset;
           c.destination_misalignment = 2 * offset;
           c.form.streaming = offset == 0;
@@ -274,6 +277,32 @@ Bytes bytes_of(const std::vector<T>& values) {
   Bytes bytes(values.size() * sizeof(T));
   if (!bytes.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
   return bytes;
+}
+
+// Conversions of one source, and sums of 128 bits: passes that other forms only use from within.
+TEST_P(Kernels, ConversionsAndWideSumsBeginAnywhere) {
+  constexpr Types kForms[] = {
+      {Element::kInt32, Element::kInt64, Element::kInt64},
+      {Element::kUInt16, Element::kUInt64, Element::kUInt64},
+      {Element::kInt64, Element::kInt64, Element::kFloat64},
+      {Element::kUInt64, Element::kUInt64, Element::kFloat32},
+      {Element::kInt128, Element::kInt128, Element::kFloat64},
+      {Element::kInt128, Element::kInt128, Element::kInt128},
+      {Element::kFloat16, Element::kFloat32, Element::kFloat32},
+      {Element::kFloat32, Element::kFloat32, Element::kBFloat16},
+  };
+  for (const Types& types : kForms) {
+    for (const std::size_t sources : Sizes{1, 2}) {
+      for (const std::size_t count : Sizes{1, 5, 300, 1001}) {
+        Case c = make(types.input, types.accumulator, types.output, sources, count);
+        c.first = 1 + count % 3;
+        c.form.destinations = 2;
+        c.form.divisor = is_float(types.output) ? 3 : 1;
+        check(c);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
 }
 
 TEST_P(Kernels, IntegersWrapInSumsAndNotInMeans) {

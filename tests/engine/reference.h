@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <random>
 #include <span>
 #include <string>
@@ -14,6 +15,7 @@
 namespace onesum::engine::testing {
 
 using Bytes = std::vector<std::byte>;
+using Sizes = std::initializer_list<std::size_t>;
 
 // Whether the form has a meaning.
 bool is_defined(const ReduceForm& form);

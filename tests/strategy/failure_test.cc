@@ -25,24 +25,24 @@ void reduce_scalar(ReplicaContext& replica, ReduceOp op = ReduceOp::kSum) {
 
 class Failure : public StrategyTest {
  protected:
-  // What run throws if `odd` does `otherwise` and the others reduce a scalar; the errors of all are in log.
+  // What run throws if `odd` does `otherwise` and the others reduce a scalar; the errors of all are in log_.
   Error run_with_odd(int odd, const std::function<void(ReplicaContext&)>& otherwise) {
     return error_of([&] {
-      strategy.run([&](ReplicaContext& replica) {
-        log.record(replica,
-                   [&] { replica.replica_id() == odd ? otherwise(replica) : reduce_scalar(replica); });
+      strategy_.run([&](ReplicaContext& replica) {
+        log_.record(replica,
+                    [&] { replica.replica_id() == odd ? otherwise(replica) : reduce_scalar(replica); });
       });
     });
   }
   void expect_usable() {
-    const PerReplica sums = strategy.run([](ReplicaContext& replica) {
+    const PerReplica sums = strategy_.run([](ReplicaContext& replica) {
       return replica.all_reduce(ReduceOp::kSum, scalar(1, replica.device()));
     });
     for (std::size_t i = 0; i < sums.size(); ++i) EXPECT_EQ(number(sums.tensor(i)), 4);
   }
 
-  MirroredStrategy strategy{cpus(4)};
-  ErrorLog log{strategy};
+  MirroredStrategy strategy_{cpus(4)};
+  ErrorLog log_{strategy_};
 };
 
 TEST_F(Failure, AReplicaThatThrowsEndsTheOthers) {
@@ -53,7 +53,7 @@ TEST_F(Failure, AReplicaThatThrowsEndsTheOthers) {
     for (int other = 0; other < 4; ++other) {
       if (other == odd) continue;
       const std::string waiter = "replica " + std::to_string(other);
-      EXPECT_THAT(log.of(other).value(),
+      EXPECT_THAT(log_.of(other).value(),
                   IsError(ErrorCode::kAborted,
                           AllOf(HasSubstr(waiter + " waits in all_reduce(SUM, float32 []), its call 1"),
                                 HasSubstr(name + " threw std::runtime_error: boom after 0 calls"))));
@@ -64,7 +64,7 @@ TEST_F(Failure, AReplicaThatThrowsEndsTheOthers) {
 
 TEST_F(Failure, RunRethrowsTheOriginalException) {
   try {
-    strategy.run([&](ReplicaContext& replica) {
+    strategy_.run([&](ReplicaContext& replica) {
       if (replica.replica_id() == 2) throw std::out_of_range("exactly this");
       reduce_scalar(replica);
     });
@@ -77,7 +77,7 @@ TEST_F(Failure, RunRethrowsTheOriginalException) {
 TEST_F(Failure, RunRethrowsThatOfTheLowestReplicaThatFailedByItself) {
   std::atomic<int> thrown = 0;
   try {
-    strategy.run([&](ReplicaContext& replica) {
+    strategy_.run([&](ReplicaContext& replica) {
       if (replica.replica_id() % 2 == 0) reduce_scalar(replica);  // 0 and 2 are aborted
       if (replica.replica_id() == 1) {
         while (thrown == 0) std::this_thread::yield();  // 3 throws first
@@ -93,18 +93,18 @@ TEST_F(Failure, RunRethrowsThatOfTheLowestReplicaThatFailedByItself) {
 
 TEST_F(Failure, ExceptionsOfAnyTypePass) {
   const auto run = [&](auto thrown) {
-    strategy.run([&](ReplicaContext& replica) {
+    strategy_.run([&](ReplicaContext& replica) {
       if (replica.replica_id() == 3) throw thrown;
-      log.record(replica, [&] { reduce_scalar(replica); });
+      log_.record(replica, [&] { reduce_scalar(replica); });
     });
   };
   EXPECT_THROW(run(17), int);
-  EXPECT_THAT(log.of(0).value(),
+  EXPECT_THAT(log_.of(0).value(),
               IsError(ErrorCode::kAborted, HasSubstr("replica 3 threw int after 0 calls")));
   EXPECT_THROW(run(NoStdException{4}), NoStdException);
-  EXPECT_THAT(log.of(0).value(), IsError(ErrorCode::kAborted, HasSubstr("NoStdException")));
+  EXPECT_THAT(log_.of(0).value(), IsError(ErrorCode::kAborted, HasSubstr("NoStdException")));
   EXPECT_THROW(run(Error(ErrorCode::kUnavailable, "gone")), Error);
-  EXPECT_THAT(log.of(0).value(),
+  EXPECT_THAT(log_.of(0).value(),
               IsError(ErrorCode::kAborted, HasSubstr("replica 3 threw unavailable: gone")));
   expect_usable();
 }
@@ -113,14 +113,14 @@ TEST_F(Failure, AReplicaThatReturnsEarlyEndsTheOthers) {
   EXPECT_THAT(run_with_odd(1, [](ReplicaContext&) {}),
               IsError(ErrorCode::kAborted, AllOf(HasSubstr("replica 0 waits in all_reduce(SUM, float32 [])"),
                                                  HasSubstr("replica 1 returned after 0 calls"))));
-  EXPECT_FALSE(log.of(1));
-  EXPECT_TRUE(log.of(2) && log.of(3));
+  EXPECT_FALSE(log_.of(1));
+  EXPECT_TRUE(log_.of(2) && log_.of(3));
   expect_usable();
 }
 
 TEST_F(Failure, AReplicaThatSkipsOneOfManyCallsEndsTheOthers) {
   const auto skip = [&] {
-    strategy.run([&](ReplicaContext& replica) {
+    strategy_.run([&](ReplicaContext& replica) {
       for (int i = 0; i < 10; ++i) {
         if (replica.replica_id() == 2 && i == 5) continue;
         reduce_scalar(replica);
@@ -135,7 +135,7 @@ TEST_F(Failure, AReplicaThatSkipsOneOfManyCallsEndsTheOthers) {
 
 TEST_F(Failure, AMergeCallThatOneSkipsEndsTheOthers) {
   const auto skip = [&] {
-    strategy.run([&](ReplicaContext& replica) {
+    strategy_.run([&](ReplicaContext& replica) {
       if (replica.replica_id() != 0) merge_nothing(replica);
     });
   };
@@ -182,7 +182,7 @@ TEST_F(Failure, ADifferentCallIsNamedBesideTheCommonOne) {
                   IsError(ErrorCode::kAborted,
                           AllOf(HasSubstr(found), HasSubstr(expected), HasSubstr("call 1 of each"))));
       for (int replica = 0; replica < 4; ++replica) {
-        EXPECT_THAT(log.of(replica).value(), IsError(ErrorCode::kAborted, HasSubstr(found)));
+        EXPECT_THAT(log_.of(replica).value(), IsError(ErrorCode::kAborted, HasSubstr(found)));
       }
     }
   }
@@ -191,7 +191,7 @@ TEST_F(Failure, ADifferentCallIsNamedBesideTheCommonOne) {
 
 TEST_F(Failure, InALongListTheFirstValueThatDiffersIsNamed) {
   const auto differ_in_57 = [&] {
-    strategy.run([&](ReplicaContext& replica) {
+    strategy_.run([&](ReplicaContext& replica) {
       std::vector<Tensor> values(100, scalar(1, replica.device()));
       if (replica.replica_id() == 3) values[57] = tensor_of({1, 2, 3}, replica.device());
       replica.all_reduce(ReduceOp::kSum, values);
@@ -206,7 +206,7 @@ TEST_F(Failure, InALongListTheFirstValueThatDiffersIsNamed) {
 
 TEST_F(Failure, MergeCallsDifferInTheNumberOfValues) {
   const auto differ = [&] {
-    strategy.run([&](ReplicaContext& replica) {
+    strategy_.run([&](ReplicaContext& replica) {
       std::vector<Tensor> values(replica.replica_id() == 1 ? 2 : 1, scalar(1, replica.device()));
       replica.merge_call([](MirroredStrategy&, Values) { ADD_FAILURE() << "was called"; }, values);
     });
@@ -217,7 +217,7 @@ TEST_F(Failure, MergeCallsDifferInTheNumberOfValues) {
 }
 
 TEST_F(Failure, ARunThatFailedStaysFailed) {
-  strategy.run([&](ReplicaContext& replica) {
+  strategy_.run([&](ReplicaContext& replica) {
     if (replica.replica_id() == 3) return;
     for (int i = 0; i < 3; ++i) {
       EXPECT_THAT(error_of([&] { reduce_scalar(replica); }),
@@ -242,8 +242,8 @@ TEST_F(Failure, AReplicaThatDoesNotComeInTimeIsNamed) {
     reduce_scalar(replica);
   };
   const auto run = [&] {
-    strategy.run([&](ReplicaContext& replica) {
-      log.record(replica, [&] {
+    strategy_.run([&](ReplicaContext& replica) {
+      log_.record(replica, [&] {
         if (replica.replica_id() == 0) give_up(replica);
         if (replica.replica_id() == 1) come_late(replica);
         if (replica.replica_id() > 1) reduce_scalar(replica);  // would wait for 30 minutes
@@ -255,14 +255,14 @@ TEST_F(Failure, AReplicaThatDoesNotComeInTimeIsNamed) {
                       AllOf(HasSubstr("replica 0 waited 50 ms in all_reduce(SUM, float32 []), but replica"),
                             HasSubstr("1"), HasSubstr("did not make that call"))));
   for (const int other : {1, 2, 3}) {
-    EXPECT_THAT(log.of(other).value(),
+    EXPECT_THAT(log_.of(other).value(),
                 IsError(ErrorCode::kAborted, HasSubstr("replica 0 waited 50 ms in all_reduce")));
   }
   expect_usable();
 }
 
 TEST_F(Failure, ALongMergeIsNoReasonToGiveUp) {
-  strategy.run([](ReplicaContext& replica) {
+  strategy_.run([](ReplicaContext& replica) {
     replica.merge_call([](MirroredStrategy&, Values) { std::this_thread::sleep_for(50ms); });
     reduce_scalar(replica);
   });

@@ -47,7 +47,7 @@ TEST_F(StrategyReduce, GivesTheSumOrMeanOnTheHost) {
   const Mirrored sum = strategy.reduce(ReduceOp::kSum, value);
   ASSERT_EQ(sum.size(), 1u);
   EXPECT_EQ(sum.devices()[0].canonical(), Device("CPU:0").canonical());
-  const Tensor read_as_tensor = sum;
+  const Tensor& read_as_tensor = sum;
   EXPECT_EQ(number(read_as_tensor), 3);
   EXPECT_EQ(number(strategy.reduce(ReduceOp::kMean, value)), 1.5F);
 }

@@ -16,23 +16,23 @@ class Variables : public StrategyTest {
     return result;
   }
 
-  MirroredStrategy strategy{{"CPU:2", "CPU:0", "CPU:1"}};
+  MirroredStrategy strategy_{{"CPU:2", "CPU:0", "CPU:1"}};
 };
 
 TEST_F(Variables, MadeInAScopeAreMirroredOnItsDevices) {
   Tensor initial = scalar(5, "CPU:7");
-  const auto scope = strategy.scope();
+  const auto scope = strategy_.scope();
   const Variable variable("weights", initial);
   initial.data<float>()[0] = 6;
   EXPECT_EQ(variable.name(), "weights");
   EXPECT_TRUE(variable.is_mirrored());
   EXPECT_THAT(components_of(variable), ElementsAre(5, 5, 5));
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(variable.devices()[i], strategy.devices()[i]);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(variable.devices()[i], strategy_.devices()[i]);
 }
 
 TEST_F(Variables, MadeOutsideAreOnTheDeviceOfTheirInitialValue) {
   {
-    const auto scope = strategy.scope();
+    const auto scope = strategy_.scope();
   }
   const Tensor initial = scalar(5, "CPU:7");
   const Variable variable("v", initial);
@@ -43,15 +43,15 @@ TEST_F(Variables, MadeOutsideAreOnTheDeviceOfTheirInitialValue) {
 }
 
 TEST_F(Variables, AScopeIsOfItsThread) {
-  const auto scope = strategy.scope();
+  const auto scope = strategy_.scope();
   std::thread([] { EXPECT_FALSE(Variable("v", scalar(0, "CPU:0")).is_mirrored()); }).join();
 }
 
 TEST_F(Variables, ScopesNestInThemselvesAndNotInOthers) {
   MirroredStrategy other(cpus(2));
-  const auto outer = strategy.scope();
+  const auto outer = strategy_.scope();
   {
-    const auto inner = strategy.scope();
+    const auto inner = strategy_.scope();
     EXPECT_THAT(error_of([&] { const auto refused = other.scope(); }),
                 IsError(ErrorCode::kInvalidArgument, HasSubstr("scope of another strategy")));
   }
@@ -67,9 +67,9 @@ TEST_F(Variables, OfAStrategyWithOneDeviceAreMirroredToo) {
 }
 
 TEST_F(Variables, ReadAndAssignTheReplicasOwnComponent) {
-  const auto scope = strategy.scope();
+  const auto scope = strategy_.scope();
   Variable variable("v", scalar(1, "CPU:0"));
-  strategy.run([&](ReplicaContext& replica) {
+  strategy_.run([&](ReplicaContext& replica) {
     EXPECT_EQ(variable.value().device(), replica.device());
     if (replica.replica_id() != 1)
       variable.assign(scalar(static_cast<float>(10 + replica.replica_id()), replica.device()));
@@ -79,7 +79,7 @@ TEST_F(Variables, ReadAndAssignTheReplicasOwnComponent) {
 }
 
 TEST_F(Variables, AssignInCrossReplicaContextWritesEveryComponent) {
-  const auto scope = strategy.scope();
+  const auto scope = strategy_.scope();
   Variable variable("v", scalar(1, "CPU:0"));
   variable.assign(scalar(2, "CPU:5"));
   EXPECT_THAT(components_of(variable), ElementsAre(2, 2, 2));
@@ -88,7 +88,7 @@ TEST_F(Variables, AssignInCrossReplicaContextWritesEveryComponent) {
 }
 
 TEST_F(Variables, AMirroredGivesEachComponentTheCopyOnItsDevice) {
-  const auto scope = strategy.scope();
+  const auto scope = strategy_.scope();
   Variable variable("v", scalar(0, "CPU:0"));
   const Mirrored value(
       std::vector<Value>{scalar(0, "CPU:0"), scalar(1, "CPU:1"), scalar(2, "CPU:2"), scalar(3, "CPU:3")});
@@ -96,14 +96,14 @@ TEST_F(Variables, AMirroredGivesEachComponentTheCopyOnItsDevice) {
   EXPECT_THAT(components_of(variable), ElementsAre(2, 0, 1));
   variable.assign(Mirrored(std::vector<Value>{scalar(9, "CPU:8")}));
   EXPECT_THAT(components_of(variable), ElementsAre(9, 9, 9));
-  strategy.run([&](ReplicaContext& replica) {
+  strategy_.run([&](ReplicaContext& replica) {
     if (replica.replica_id() == 2) variable.assign(value);
   });
   EXPECT_THAT(components_of(variable), ElementsAre(9, 9, 1));
 }
 
 TEST_F(Variables, AMirroredThatLacksADeviceChangesNothing) {
-  const auto scope = strategy.scope();
+  const auto scope = strategy_.scope();
   Variable variable("v", scalar(0, "CPU:0"));
   EXPECT_THAT(error_of([&] {
                 variable.assign(Mirrored(std::vector<Value>{scalar(1, "CPU:2"), scalar(1, "CPU:0")}));
@@ -113,7 +113,7 @@ TEST_F(Variables, AMirroredThatLacksADeviceChangesNothing) {
 }
 
 TEST_F(Variables, ShapeAndTypeMustBeTheVariables) {
-  const auto scope = strategy.scope();
+  const auto scope = strategy_.scope();
   Variable variable("v", tensor_of({1, 2}, "CPU:0"));
   EXPECT_THAT(error_of([&] { variable.assign(tensor_of({1, 2, 3}, "CPU:0")); }),
               IsError(ErrorCode::kInvalidArgument,
@@ -129,7 +129,7 @@ TEST_F(Variables, ShapeAndTypeMustBeTheVariables) {
 TEST_F(Variables, PlainOnesCanBeReadByAllReplicasAndWrittenByTheOneOnTheirDevice) {
   Variable variable("v", scalar(1, "CPU:1"));
   const auto assign_from = [&](int id) {
-    strategy.run([&](ReplicaContext& replica) {
+    strategy_.run([&](ReplicaContext& replica) {
       EXPECT_EQ(number(variable.value()), 1);
       replica.merge_call([](MirroredStrategy&, std::span<const PerReplica>) {});
       if (replica.replica_id() == id) variable.assign(scalar(1, replica.device()));
@@ -146,7 +146,7 @@ TEST_F(Variables, OfOtherDevicesAreRefusedInReplicas) {
   const std::vector<Device> devices = {"CPU:4", "CPU:5"};
   const MirroredVariable variable("elsewhere", scalar(1, "CPU:0"), devices);
   EXPECT_EQ(number(variable.value()), 1);
-  EXPECT_THAT(error_of([&] { strategy.run([&](ReplicaContext&) { return variable.value(); }); }),
+  EXPECT_THAT(error_of([&] { strategy_.run([&](ReplicaContext&) { return variable.value(); }); }),
               IsError(ErrorCode::kInvalidArgument, HasSubstr("'elsewhere' has no component on")));
 }
 
@@ -171,10 +171,10 @@ TEST_F(Variables, CopiesAreHandles) {
 }
 
 TEST_F(Variables, TrainingKeepsComponentsEqual) {
-  const auto scope = strategy.scope();
+  const auto scope = strategy_.scope();
   Variable weights("w", tensor_of({0, 0}, "CPU:0"));
   for (int step = 0; step < 20; ++step) {
-    strategy.run([&](ReplicaContext& replica) {
+    strategy_.run([&](ReplicaContext& replica) {
       const auto id = static_cast<float>(replica.replica_id());
       const Tensor gradient =
           replica.all_reduce(ReduceOp::kMean, tensor_of({id, 0.1F * id}, replica.device()));

@@ -19,7 +19,7 @@ constexpr std::size_t kMiB = std::size_t{1} << 20;
 constexpr std::size_t kSegmentBytes = kMiB / 4;
 
 // Stores that bypass the caches save reading the destination's lines, and cost whoever reads the result next.
-// Measured on a Sapphire Rapids VM with two cores (2 MiB of L2 each, 260 MiB of L3 reported), sums of two and
+// Measured on an Emerald Rapids VM with two cores (2 MiB of L2 each, 260 MiB of L3 reported), sums of two and
 // of four arrays into another, one and two threads, streaming against plain, by bytes written:
 //   sum alone               slower below 1 MiB; then 0.80 to 0.92 of the time, 0.6 to 0.8 from 64 MiB on
 //   sum, then result used   1.2 to 4 times the time below 8 MiB; 1.06 to 1.28 up to 32 MiB; 0.8 to 1.1 at 64

@@ -78,8 +78,8 @@ struct Streams {
       In::load2(d, sources[kFirst] + index * In::kBytes, v0, v1);
     } else {
       constexpr std::size_t kLeft = std::bit_floor(kCount - 1);
-      auto right0 = hn::Undefined(d);
-      auto right1 = hn::Undefined(d);
+      auto right0 = hn::Zero(d);
+      auto right1 = hn::Zero(d);
       tree2<kFirst, kLeft>(d, index, v0, v1);
       tree2<kFirst + kLeft, kCount - kLeft>(d, index, right0, right1);
       v0 = hn::Add(v0, right0);
@@ -91,10 +91,10 @@ struct Streams {
   template <bool kStreaming, class D>
   HWY_INLINE void step4(D d, std::size_t index) const {
     const std::size_t two_vectors = 2 * hn::Lanes(d);
-    auto v0 = hn::Undefined(d);
-    auto v1 = hn::Undefined(d);
-    auto v2 = hn::Undefined(d);
-    auto v3 = hn::Undefined(d);
+    auto v0 = hn::Zero(d);
+    auto v1 = hn::Zero(d);
+    auto v2 = hn::Zero(d);
+    auto v3 = hn::Zero(d);
     tree2<0, kSources>(d, index, v0, v1);
     tree2<0, kSources>(d, index + two_vectors, v2, v3);
     if constexpr (hwy::IsFloat<Lane>()) {
