@@ -1,7 +1,7 @@
 // Who takes part in calls.
 //
-// Calls on a cluster are one sequence: a call starts when those before it are done. Copying a Cluster copies the
-// handle. Today a cluster is the devices of this process.
+// Calls on a cluster are one sequence: a call starts when those before it are done. Copying a Cluster copies
+// the handle. Today a cluster is the devices of this process.
 #pragma once
 
 #include <memory>
@@ -20,8 +20,8 @@ class ONESUM_API Cluster {
   // device of this process ("CPU:0", "CPU:1", … as many as a caller names).
   static Cluster local(std::vector<std::string> devices = {});
 
-  int rank() const noexcept;  // of this worker
-  int size() const noexcept;  // workers
+  int rank() const noexcept;                         // of this worker
+  int size() const noexcept;                         // workers
   std::span<const Device> devices() const noexcept;  // as given to local(), completed
 
   struct State;  // internal

@@ -1,11 +1,11 @@
 // Reductions and broadcasts across the devices of a cluster.
 //
-// The classes differ in the policy they give to the common base; the base validates, plans and runs. All functions
-// validate everything before any work and throw onesum::Error; an input is never modified, except where the caller
-// passes it as the result. Results are memory of their own unless the caller passed it. Objects may be used from
-// several threads; calls on one cluster run one after the other, in call order. They belong to cross-replica
-// context: inside a replica of MirroredStrategy::run they are refused (use ReplicaContext). Rules in full:
-// docs/semantics.md.
+// The classes differ in the policy they give to the common base; the base validates, plans and runs. All
+// functions validate everything before any work and throw onesum::Error; an input is never modified, except
+// where the caller passes it as the result. Results are memory of their own unless the caller passed it.
+// Objects may be used from several threads; calls on one cluster run one after the other, in call order. They
+// belong to cross-replica context: inside a replica of MirroredStrategy::run they are refused (use
+// ReplicaContext). Rules in full: docs/semantics.md.
 #pragma once
 
 #include <chrono>
@@ -44,7 +44,7 @@ class ONESUM_API Work {
   Work& operator=(Work&&) noexcept;
   ~Work();
 
-  void wait();                  // until done; throws what the call threw
+  void wait();  // until done; throws what the call threw
   bool is_done() const noexcept;
   std::vector<Mirrored> results();  // waits; empty for calls into the caller's memory
 
@@ -55,8 +55,8 @@ class ONESUM_API Work {
   std::shared_ptr<State> state_;
 };
 
-// A reduction validated, planned and bound once, to run again and again on the same tensors, whose memory it keeps
-// hold of (borrowed memory stays the caller's duty).
+// A reduction validated, planned and bound once, to run again and again on the same tensors, whose memory it
+// keeps hold of (borrowed memory stays the caller's duty).
 class ONESUM_API PreparedReduce {
  public:
   PreparedReduce(PreparedReduce&&) noexcept;
@@ -73,8 +73,8 @@ class ONESUM_API PreparedReduce {
   std::shared_ptr<State> state_;
 };
 
-// Gets all components of a value, in replica order, and returns their sum (or what takes its place), of the shape
-// and type of the first one. It must not call the object that calls it.
+// Gets all components of a value, in replica order, and returns their sum (or what takes its place), of the
+// shape and type of the first one. It must not call the object that calls it.
 using AccumulationFn = std::function<Tensor(std::span<const Tensor>)>;
 
 class ONESUM_API CrossDeviceOps {
@@ -94,8 +94,8 @@ class ONESUM_API CrossDeviceOps {
   // Copies of the root's value on every device of the destination. The root is a worker.
   Mirrored broadcast(const Value& value, const Destination& destination, int root = 0);
 
-  // All replicas concatenated along `axis` in replica order (a negative axis counts from the last); they may differ
-  // in that extent.
+  // All replicas concatenated along `axis` in replica order (a negative axis counts from the last); they may
+  // differ in that extent.
   Mirrored gather(const PerReplica& value, const Destination& destination, int axis,
                   const CommunicationOptions& options = {});
 
@@ -112,7 +112,8 @@ class ONESUM_API CrossDeviceOps {
                          const CommunicationOptions& options = {});
 
   // What a call would do, without doing it; the second form needs no memory.
-  Plan plan(ReduceOp op, std::span<const ValueDestination> pairs, const CommunicationOptions& options = {}) const;
+  Plan plan(ReduceOp op, std::span<const ValueDestination> pairs,
+            const CommunicationOptions& options = {}) const;
   Plan plan(ReduceOp op, std::span<const ReduceSpec> specs, bool in_place = false,
             const CommunicationOptions& options = {}) const;
 
@@ -126,7 +127,8 @@ class ONESUM_API CrossDeviceOps {
   const Cluster& cluster() const noexcept;
 
  protected:
-  CrossDeviceOps(const planner::Policy& policy, AccumulationFn accumulation_fn, std::optional<Cluster> cluster);
+  CrossDeviceOps(const planner::Policy& policy, AccumulationFn accumulation_fn,
+                 std::optional<Cluster> cluster);
 
  private:
   friend class PreparedReduce;
@@ -137,8 +139,8 @@ class ONESUM_API CrossDeviceOps {
 // Sums on one device, then copies to the destinations.
 class ONESUM_API ReductionToOneDevice : public CrossDeviceOps {
  public:
-  // `reduce_to_device`: where the sum is formed; absent: the first device of each destination. `accumulation_fn`:
-  // called once per dense value; sparse values bypass it.
+  // `reduce_to_device`: where the sum is formed; absent: the first device of each destination.
+  // `accumulation_fn`: called once per dense value; sparse values bypass it.
   explicit ReductionToOneDevice(std::optional<std::string> reduce_to_device = {},
                                 AccumulationFn accumulation_fn = {}, std::optional<Cluster> cluster = {});
 };

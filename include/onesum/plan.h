@@ -38,7 +38,7 @@ class ONESUM_API Plan {
   void verify() const;
   std::string to_svg() const;
 
-  const plan::Plan& value() const noexcept { return *plan_; }            // for the plan tools
+  const plan::Plan& value() const noexcept { return *plan_; }  // for the plan tools
   const std::vector<std::size_t>& pack_elements() const noexcept { return pack_elements_; }
   const std::vector<Device>& devices() const noexcept { return devices_; }  // by number in the plan
 

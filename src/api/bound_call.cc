@@ -118,9 +118,10 @@ OverlapCheck BoundCall::make_overlap_check() const {
 }
 
 void BoundCall::refuse_overlap(std::pair<std::size_t, std::size_t> slots) const {
-  throw Error(ErrorCode::kInvalidArgument,
-              name_of_slot(slots.first) + " and " + name_of_slot(slots.second) +
-                  " share memory; a result may only be exactly the replica of its own pair on its own device");
+  throw Error(
+      ErrorCode::kInvalidArgument,
+      name_of_slot(slots.first) + " and " + name_of_slot(slots.second) +
+          " share memory; a result may only be exactly the replica of its own pair on its own device");
 }
 
 std::string BoundCall::name_of_slot(std::size_t slot) const {
@@ -132,8 +133,8 @@ std::string BoundCall::name_of_slot(std::size_t slot) const {
       continue;
     }
     const bool is_result = slot >= replicas;
-    const std::int32_t device = is_result ? stream.task.destinations[slot - replicas].device
-                                          : stream.task.replicas[slot].device;
+    const std::int32_t device =
+        is_result ? stream.task.destinations[slot - replicas].device : stream.task.replicas[slot].device;
     return "pair " + std::to_string(stream.pair) + ": " + (is_result ? "result" : "replica") + " on " +
            planned_.devices[static_cast<std::size_t>(device)].to_string();
   }

@@ -26,8 +26,8 @@ class BoundCall {
   // Handles to fresh results, one Mirrored per pair.
   std::vector<Mirrored> make_results(const Pairs& pairs) const;
 
-  // Takes the addresses of the pairs' replicas, and of the results: the pairs' own, or `fresh`. Refuses overlaps
-  // of the caller's results. Allocates nothing.
+  // Takes the addresses of the pairs' replicas, and of the results: the pairs' own, or `fresh`. Refuses
+  // overlaps of the caller's results. Allocates nothing.
   void set_addresses(const Pairs& pairs, std::span<const Mirrored> fresh = {});
 
   // Runs on the addresses set last.

@@ -52,7 +52,8 @@ CallKey key_of(const CallTraits& traits, const Pairs& pairs, const Communication
   CallKey key;
   Hasher hasher;
   hasher.add(static_cast<std::uint64_t>(traits.kind) | static_cast<std::uint64_t>(traits.op) << 8 |
-             static_cast<std::uint64_t>(traits.into) << 16 | static_cast<std::uint64_t>(options.implementation) << 24 |
+             static_cast<std::uint64_t>(traits.into) << 16 |
+             static_cast<std::uint64_t>(options.implementation) << 24 |
              static_cast<std::uint64_t>(options.numerics) << 32 |
              static_cast<std::uint64_t>(options.sparse_rows) << 40);
   hasher.add(static_cast<std::uint64_t>(traits.axis));

@@ -1,7 +1,7 @@
 // What tells calls of different kinds apart: the key of the cache of bound calls.
 //
-// It covers everything a plan and a program depend on: types, shapes, devices, destinations, operation, options and
-// which results are in place; not addresses. A key that was bound once needs no validation again.
+// It covers everything a plan and a program depend on: types, shapes, devices, destinations, operation,
+// options and which results are in place; not addresses. A key that was bound once needs no validation again.
 #pragma once
 
 #include "api/describe.h"

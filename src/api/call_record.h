@@ -23,9 +23,9 @@ class CallRecord {
   CallReport report() const;
 
  private:
-  // A sequence lock: version_ is odd while the numbers are being written, and a reader that saw the same even one
-  // before and after has read the numbers of one call. The numbers are stored with release, so none is seen before the
-  // odd version, and loaded with acquire, so the second look at the version comes last.
+  // A sequence lock: version_ is odd while the numbers are being written, and a reader that saw the same even
+  // one before and after has read the numbers of one call. The numbers are stored with release, so none is
+  // seen before the odd version, and loaded with acquire, so the second look at the version comes last.
   std::atomic<std::uint64_t> version_{0};
   std::atomic<std::uint64_t> number_{0};
   std::atomic<std::size_t> tensors_{0};

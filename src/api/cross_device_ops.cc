@@ -1,9 +1,8 @@
-#include <onesum/cross_device_ops.h>
-
 #include <algorithm>
 #include <string>
 #include <utility>
 
+#include <onesum/cross_device_ops.h>
 #include <onesum/error.h>
 
 #include "api/cross_device_ops_impl.h"
@@ -37,11 +36,14 @@ planner::Request request_of(ReduceOp op, std::span<const ReduceSpec> specs, bool
   for (const ReduceSpec& spec : specs) {
     planner::PairInfo pair;
     pair.destinations = spec.destinations;
-    for (const Device& device : spec.replicas) pair.replicas.push_back({{spec.dtype, spec.shape, device}, {}, {}});
+    for (const Device& device : spec.replicas)
+      pair.replicas.push_back({{spec.dtype, spec.shape, device}, {}, {}});
     if (in_place) {
       for (const Device& device : spec.destinations) {
         pair.results.push_back({{spec.dtype, spec.shape, device}, {}, {}});
-        const auto is_it = [&](const Device& other) { return other.canonical(defaults) == device.canonical(defaults); };
+        const auto is_it = [&](const Device& other) {
+          return other.canonical(defaults) == device.canonical(defaults);
+        };
         const auto replica = std::find_if(spec.replicas.begin(), spec.replicas.end(), is_it);
         pair.in_place_of.push_back(
             replica == spec.replicas.end() ? -1 : static_cast<std::int32_t>(replica - spec.replicas.begin()));
@@ -62,7 +64,8 @@ Plan public_plan(const planner::Planned& planned) {
 
 CrossDeviceOps::CrossDeviceOps(const planner::Policy& policy, AccumulationFn accumulation_fn,
                                std::optional<Cluster> cluster)
-    : impl_(std::make_shared<Impl>(policy, std::move(accumulation_fn), cluster ? *cluster : Cluster::local())) {}
+    : impl_(std::make_shared<Impl>(policy, std::move(accumulation_fn),
+                                   cluster ? *cluster : Cluster::local())) {}
 
 CrossDeviceOps::~CrossDeviceOps() = default;
 
@@ -82,7 +85,8 @@ std::vector<Mirrored> CrossDeviceOps::batch_reduce(ReduceOp op, std::span<const 
 Mirrored CrossDeviceOps::broadcast(const Value& value, const Destination& destination, int root) {
   api::require_cross_replica_context("CrossDeviceOps::broadcast");
   if (root < 0 || root >= impl_->cluster.size()) {
-    throw Error(ErrorCode::kInvalidArgument, "broadcast from root " + std::to_string(root) + "; the cluster has " +
+    throw Error(ErrorCode::kInvalidArgument, "broadcast from root " + std::to_string(root) +
+                                                 "; the cluster has " +
                                                  std::to_string(impl_->cluster.size()) + " worker(s)");
   }
   const PerReplica replica(std::vector<Value>{value});
@@ -94,7 +98,8 @@ Mirrored CrossDeviceOps::gather(const PerReplica& value, const Destination& dest
                                 const CommunicationOptions& options) {
   api::require_cross_replica_context("CrossDeviceOps::gather");
   const OnePair one{{&value, destination.devices(), nullptr, {}}};
-  return std::move(impl_->call({CallKind::kGather, ReduceOp::kSum, axis, false}, one.pairs(), options).front());
+  return std::move(
+      impl_->call({CallKind::kGather, ReduceOp::kSum, axis, false}, one.pairs(), options).front());
 }
 
 void CrossDeviceOps::batch_reduce_into(ReduceOp op, std::span<const PerReplica> values,
@@ -131,12 +136,14 @@ Plan CrossDeviceOps::plan(ReduceOp op, std::span<const ValueDestination> pairs,
 
 Plan CrossDeviceOps::plan(ReduceOp op, std::span<const ReduceSpec> specs, bool in_place,
                           const CommunicationOptions& options) const {
-  return public_plan(impl_->planner.plan(request_of(op, specs, in_place, options, impl_->cluster.state().defaults)));
+  return public_plan(
+      impl_->planner.plan(request_of(op, specs, in_place, options, impl_->cluster.state().defaults)));
 }
 
 std::string CrossDeviceOps::explain(ReduceOp op, std::span<const ValueDestination> pairs,
                                     const CommunicationOptions& options) const {
-  return api::explain(impl_->plan_call({CallKind::kBatchReduce, op, 0, false}, api::pairs_of(pairs), options));
+  return api::explain(
+      impl_->plan_call({CallKind::kBatchReduce, op, 0, false}, api::pairs_of(pairs), options));
 }
 
 CallReport CrossDeviceOps::last_call() const { return impl_->report(); }

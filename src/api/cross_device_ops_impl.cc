@@ -32,7 +32,8 @@ class AccumulationCaller final : public exec::FunctionCaller {
     const planner::Planned& planned = bound_.planned();
     const planner::Stream& stream = planned.streams[planned.pack_streams[pack].front()];
     std::vector<Tensor> components;
-    for (const Value& value : pairs_[stream.pair].value->values()) components.push_back(std::get<Tensor>(value));
+    for (const Value& value : pairs_[stream.pair].value->values())
+      components.push_back(std::get<Tensor>(value));
     Tensor result = function_(components);
     check(result, components.front(), stream.pair);
     results_.push_back(result);
@@ -41,13 +42,14 @@ class AccumulationCaller final : public exec::FunctionCaller {
 
  private:
   void check(const Tensor& result, const Tensor& first, std::size_t pair) const {
-    const std::string name = planner::name_of_pair(bound_.traits().kind, pair) + ": accumulation_fn returned ";
+    const std::string name =
+        planner::name_of_pair(bound_.traits().kind, pair) + ": accumulation_fn returned ";
     if (!result) throw Error(ErrorCode::kInvalidArgument, name + "no tensor");
     if (result.dtype() != first.dtype() || result.shape() != first.shape()) {
       throw Error(ErrorCode::kInvalidArgument,
-                  name + std::string(to_string(result.dtype())) + " " + result.shape().to_string() + ", expected " +
-                      std::string(to_string(first.dtype())) + " " + first.shape().to_string() +
-                      " as the components it was given");
+                  name + std::string(to_string(result.dtype())) + " " + result.shape().to_string() +
+                      ", expected " + std::string(to_string(first.dtype())) + " " +
+                      first.shape().to_string() + " as the components it was given");
     }
     api::engine_of(result.device());
   }
@@ -71,7 +73,8 @@ std::vector<Mirrored> CrossDeviceOps::Impl::call(const api::CallTraits& traits, 
   return call_in_turn(traits, pairs, options, start);
 }
 
-std::vector<Mirrored> CrossDeviceOps::Impl::call_in_turn(const api::CallTraits& traits, const api::Pairs& pairs,
+std::vector<Mirrored> CrossDeviceOps::Impl::call_in_turn(const api::CallTraits& traits,
+                                                         const api::Pairs& pairs,
                                                          const CommunicationOptions& options,
                                                          Clock::time_point start) {
   if (pairs.size() == 0) return {};
@@ -102,7 +105,8 @@ planner::Planned CrossDeviceOps::Impl::plan_call(const api::CallTraits& traits, 
 }
 
 api::BoundCall& CrossDeviceOps::Impl::cached(const api::CallTraits& traits, const api::Pairs& pairs,
-                                             const CommunicationOptions& options, const Fingerprint& fingerprint) {
+                                             const CommunicationOptions& options,
+                                             const Fingerprint& fingerprint) {
   auto found = cache_.find(fingerprint);
   if (found == cache_.end()) {
     std::unique_ptr<api::BoundCall> bound = bind(traits, pairs, options);
@@ -113,7 +117,8 @@ api::BoundCall& CrossDeviceOps::Impl::cached(const api::CallTraits& traits, cons
   return *found->second.bound;
 }
 
-std::unique_ptr<api::BoundCall> CrossDeviceOps::Impl::bind(const api::CallTraits& traits, const api::Pairs& pairs,
+std::unique_ptr<api::BoundCall> CrossDeviceOps::Impl::bind(const api::CallTraits& traits,
+                                                           const api::Pairs& pairs,
                                                            const CommunicationOptions& options) {
   planner::Planned planned = planner.plan(api::describe(traits, pairs, options, cluster.state().defaults));
   if (is_logged(LogLevel::kDebug)) {
@@ -145,7 +150,8 @@ namespace api {
 
 Clock::time_point deadline_of(const CommunicationOptions& options, Clock::time_point start) {
   if (!options.timeout) return start + kDefaultTimeout;
-  const auto longest = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::time_point::max() - start);
+  const auto longest =
+      std::chrono::duration_cast<std::chrono::milliseconds>(Clock::time_point::max() - start);
   return start + std::min(*options.timeout, longest);
 }
 

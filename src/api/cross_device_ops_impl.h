@@ -1,5 +1,5 @@
-// What a CrossDeviceOps object is made of. Calls take their turn on the cluster's sequence first; everything below
-// that is not const is used inside a turn only.
+// What a CrossDeviceOps object is made of. Calls take their turn on the cluster's sequence first; everything
+// below that is not const is used inside a turn only.
 #pragma once
 
 #include <memory>
@@ -20,8 +20,8 @@ namespace onesum {
 struct CrossDeviceOps::Impl {
   Impl(const planner::Policy& policy, AccumulationFn fn, const Cluster& on);
 
-  // The whole of a synchronous call: takes its turn and makes the call. Returns results of its own unless the pairs
-  // have some.
+  // The whole of a synchronous call: takes its turn and makes the call. Returns results of its own unless the
+  // pairs have some.
   std::vector<Mirrored> call(const api::CallTraits& traits, const api::Pairs& pairs,
                              const CommunicationOptions& options);
 

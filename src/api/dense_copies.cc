@@ -25,7 +25,8 @@ const Tensor& tensor_of(const Value& value, const std::string& name) {
 }
 
 void check_slices_fit(const IndexedSlices& slices, const Shape& dense, const std::string& name) {
-  bool fits = slices.values.shape().rank() == dense.rank() && (!slices.dense_shape || *slices.dense_shape == dense);
+  bool fits =
+      slices.values.shape().rank() == dense.rank() && (!slices.dense_shape || *slices.dense_shape == dense);
   for (std::size_t a = 1; fits && a < dense.rank(); ++a) fits = slices.values.shape()[a] == dense[a];
   if (fits) return;
   throw Error(ErrorCode::kInvalidArgument,
@@ -34,7 +35,8 @@ void check_slices_fit(const IndexedSlices& slices, const Shape& dense, const std
                   " meet dense replicas of shape " + dense.to_string());
 }
 
-PerReplica densified(const DistributedValues& value, ReduceOp op, const std::string& pair, const Device& defaults) {
+PerReplica densified(const DistributedValues& value, ReduceOp op, const std::string& pair,
+                     const Device& defaults) {
   const Value& dense = *std::find_if_not(value.values().begin(), value.values().end(), is_sparse);
   const Tensor& model = tensor_of(dense, pair + ": a replica");
   const DType type = densified_dtype(op, model.dtype());
@@ -43,9 +45,9 @@ PerReplica densified(const DistributedValues& value, ReduceOp op, const std::str
     const std::string name = pair + ": replica " + std::to_string(r);
     const Tensor& tensor = tensor_of(value.value(r), name);
     if (tensor.dtype() != model.dtype()) {
-      throw Error(ErrorCode::kInvalidArgument, name + " is of " + std::string(to_string(tensor.dtype())) +
-                                                   ", another one of " + std::string(to_string(model.dtype())) +
-                                                   "; all replicas must be of one type");
+      throw Error(ErrorCode::kInvalidArgument,
+                  name + " is of " + std::string(to_string(tensor.dtype())) + ", another one of " +
+                      std::string(to_string(model.dtype())) + "; all replicas must be of one type");
     }
     if (const auto* slices = std::get_if<IndexedSlices>(&value.value(r))) {
       check_slices(*slices, name, defaults);
@@ -70,7 +72,8 @@ DenseCopies::DenseCopies(const CallTraits& traits, const Pairs& pairs, const Dev
       if (traits.kind == planner::CallKind::kGather) {
         throw Error(ErrorCode::kUnimplemented, name + ": gather takes tensors, not IndexedSlices");
       }
-      const auto dense = std::find_if_not(pair.value->values().begin(), pair.value->values().end(), is_sparse);
+      const auto dense =
+          std::find_if_not(pair.value->values().begin(), pair.value->values().end(), is_sparse);
       values_.push_back(densified(*pair.value, traits.op, name, defaults));
       pair.declared_dtype = std::get<Tensor>(*dense).dtype();
       pair.value = &values_.back();

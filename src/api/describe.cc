@@ -33,7 +33,8 @@ planner::PairInfo pair_info(const Pair& pair, const std::string& name, const Dev
   planner::PairInfo info;
   info.declared_dtype = pair.declared_dtype;
   for (std::size_t r = 0; r < pair.value->size(); ++r) {
-    info.replicas.push_back(component_of(pair.value->value(r), name + ": replica " + std::to_string(r), defaults));
+    info.replicas.push_back(
+        component_of(pair.value->value(r), name + ": replica " + std::to_string(r), defaults));
   }
   if (pair.results == nullptr) {
     info.destinations.assign(pair.destinations.begin(), pair.destinations.end());

@@ -1,4 +1,5 @@
-// From a caller's values to a planner's request. Cold: it runs when a call of a kind is made for the first time.
+// From a caller's values to a planner's request. Cold: it runs when a call of a kind is made for the first
+// time.
 #pragma once
 
 #include <string>
@@ -20,8 +21,8 @@ struct CallTraits {
 planner::Request describe(const CallTraits& traits, const Pairs& pairs, const CommunicationOptions& options,
                           const Device& defaults);
 
-// The replica of `value` that result number `destination` replaces: the same memory, type and shape on the same
-// device; -1: none. Cheap, and most so where results come in the order of the replicas.
+// The replica of `value` that result number `destination` replaces: the same memory, type and shape on the
+// same device; -1: none. Cheap, and most so where results come in the order of the replicas.
 int in_place_replica(const DistributedValues& value, const Value& result, std::size_t destination,
                      const Device& defaults);
 

@@ -29,16 +29,17 @@ std::string types_of(const collective::Task& task) {
 }  // namespace
 
 std::string explain(const planner::Planned& planned) {
-  std::string text = fmt::format("{} tensor(s) in {} pack(s) on {} device(s); order of additions: {}\n",
-                                 planned.streams.size(), planned.tables.size(), planned.devices.size(),
-                                 planned.plan->order);
+  std::string text =
+      fmt::format("{} tensor(s) in {} pack(s) on {} device(s); order of additions: {}\n",
+                  planned.streams.size(), planned.tables.size(), planned.devices.size(), planned.plan->order);
   for (std::size_t p = 0; p < planned.tables.size(); ++p) {
     const std::vector<std::size_t>& streams = planned.pack_streams[p];
     const collective::Task& task = planned.streams[streams.front()].task;
     text += fmt::format("pack {}: {} tensor(s), {} replica(s) to {} destination(s), {}\n", p, streams.size(),
                         task.replicas.size(), task.destinations.size(), types_of(task));
     text += fmt::format("  algorithm: {}: {}\n", planned.choices[p].algorithm, planned.choices[p].reason);
-    text += fmt::format("  lower bound: {} bytes of memory read or written\n", least_traffic(planned, streams));
+    text +=
+        fmt::format("  lower bound: {} bytes of memory read or written\n", least_traffic(planned, streams));
   }
   return text;
 }

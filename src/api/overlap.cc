@@ -14,7 +14,9 @@ OverlapCheck::OverlapCheck(std::vector<std::size_t> bytes, std::vector<bool> is_
 }
 
 std::optional<std::pair<std::size_t, std::size_t>> OverlapCheck::find(std::span<std::byte* const> bases) {
-  const auto lies_before = [&](std::uint32_t a, std::uint32_t b) { return std::less<>()(bases[a], bases[b]); };
+  const auto lies_before = [&](std::uint32_t a, std::uint32_t b) {
+    return std::less<>()(bases[a], bases[b]);
+  };
   if (!std::is_sorted(order_.begin(), order_.end(), lies_before)) {
     std::sort(order_.begin(), order_.end(), lies_before);
   }

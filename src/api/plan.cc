@@ -1,7 +1,8 @@
+#include "plan/plan.h"
+
 #include <onesum/plan.h>
 
 #include "plan/draw.h"
-#include "plan/plan.h"
 #include "plan/text.h"
 #include "plan/verify.h"
 

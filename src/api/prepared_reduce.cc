@@ -11,7 +11,8 @@ namespace {
 api::CallTraits traits_into(ReduceOp op) { return {planner::CallKind::kBatchReduce, op, 0, true}; }
 
 void require_state(const std::shared_ptr<PreparedReduce::State>& state) {
-  if (!state) throw Error(ErrorCode::kInvalidArgument, "a PreparedReduce that was moved away has nothing to run");
+  if (!state)
+    throw Error(ErrorCode::kInvalidArgument, "a PreparedReduce that was moved away has nothing to run");
 }
 
 }  // namespace

@@ -22,8 +22,8 @@ struct PreparedReduce::State {
   const std::vector<PerReplica> results_;
   const CommunicationOptions options_;
   const api::ValuesAndResults arguments_;
-  // Null where there is nothing to reduce, and where values mix dense and sparse components: these are made dense
-  // anew in every run.
+  // Null where there is nothing to reduce, and where values mix dense and sparse components: these are made
+  // dense anew in every run.
   std::unique_ptr<api::BoundCall> bound_;
 };
 

@@ -19,9 +19,10 @@ bool would_wait_for_itself(const Work::State& state) {
 void wait_until_done(Work::State& state) {
   std::unique_lock lock(state.mutex);
   if (would_wait_for_itself(state)) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "a Work was waited for from inside a call on the same cluster (from an accumulation_fn), which it "
-                "cannot overtake");
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        "a Work was waited for from inside a call on the same cluster (from an accumulation_fn), which it "
+        "cannot overtake");
   }
   state.finished.wait(lock, [&] { return state.done; });
 }
@@ -40,7 +41,8 @@ void finish(std::shared_ptr<Work::State> state) noexcept {
   if (!state) return;
   std::unique_lock lock(state->mutex);
   if (would_wait_for_itself(*state)) {
-    log(LogLevel::kError, "a Work was dropped inside a call on the same cluster (in an accumulation_fn); it goes on");
+    log(LogLevel::kError,
+        "a Work was dropped inside a call on the same cluster (in an accumulation_fn); it goes on");
     return;
   }
   state->finished.wait(lock, [&] { return state->done; });

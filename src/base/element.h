@@ -1,7 +1,7 @@
 // Element types as plans and kernels see them: every DType, plus the wider types in which sums are formed.
 //
-// An Element with a DType's number is that type. The additional ones exist inside plans only (partial sums of a
-// MEAN of 64-bit integers); no tensor has them.
+// An Element with a DType's number is that type. The additional ones exist inside plans only (partial sums of
+// a MEAN of 64-bit integers); no tensor has them.
 #pragma once
 
 #include <cstddef>
@@ -37,11 +37,11 @@ inline constexpr int kNumElements = 17;
 constexpr Element element_of(DType dtype) noexcept { return static_cast<Element>(dtype); }
 
 std::size_t size_of(Element element) noexcept;
-std::string_view to_string(Element element) noexcept;                          // "float32", …, "int128", "uint128"
-std::optional<Element> parse_element(std::string_view text) noexcept;          // exact names only
+std::string_view to_string(Element element) noexcept;                  // "float32", …, "int128", "uint128"
+std::optional<Element> parse_element(std::string_view text) noexcept;  // exact names only
 
-// The type in which a sum is formed: 16-bit floats in float32; integers in their own type for SUM (they wrap), in
-// 64 bits for MEAN, those of 64 bits in 128; everything else in its own type.
+// The type in which a sum is formed: 16-bit floats in float32; integers in their own type for SUM (they
+// wrap), in 64 bits for MEAN, those of 64 bits in 128; everything else in its own type.
 Element accumulator_of(ReduceOp op, Element input) noexcept;
 
 // Whether every value of `from` is a value of `to`: such a conversion loses nothing.

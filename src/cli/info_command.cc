@@ -10,6 +10,7 @@
 #include <onesum/version.h>
 
 #include "base/config.h"
+#include "base/machine.h"
 #include "cli/build_info.h"
 #include "cli/json_object.h"
 #include "cli/machine.h"
@@ -33,7 +34,7 @@ std::vector<std::pair<std::string, std::string>> settings_text(const Config& con
   return {
       {"ONESUM_THREADS", config.threads
                              ? std::to_string(*config.threads)
-                             : fmt::format("not set: {}, the cores that may be used", usable_cores())},
+                             : fmt::format("not set: {}, the cores that may be used", available_cores())},
       {"ONESUM_POOL_BYTES",
        config.pool_bytes ? format_bytes(*config.pool_bytes) : "not set: the engine decides what it keeps"},
       {"ONESUM_LOG", std::string(to_string(config.log_level))},
@@ -53,7 +54,7 @@ void print_text(const Config& config) {
   line("cpu", cpu_model().value_or("unknown"));
   line("cpu features", joined(cpu_features()));
   line("kernels for", kernel_target());
-  line("cores", fmt::format("{} of {} may be used", usable_cores(), online_cores()));
+  line("cores", fmt::format("{} of {} may be used", available_cores(), online_cores()));
   line("threads", std::to_string(library_threads()));
   line("memory", memory_text());
   for (const auto& [name, value] : settings_text(config)) line(name, value);
@@ -73,7 +74,7 @@ void print_json(const Config& config) {
       .set("cpu", cpu_model().value_or("unknown"))
       .set("cpu_features", cpu_features())
       .set("kernels", kernel_target())
-      .set("usable_cores", usable_cores())
+      .set("usable_cores", available_cores())
       .set("online_cores", online_cores())
       .set("threads", library_threads())
       .set("memory_bytes", total_memory().value_or(0))

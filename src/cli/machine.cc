@@ -4,12 +4,11 @@
 #include <fstream>
 #include <iterator>
 #include <sstream>
-#include <thread>
 
-#include <sched.h>
 #include <sys/sysinfo.h>
 
 #include "base/config.h"
+#include "base/machine.h"
 #include "base/text.h"
 
 namespace onesum::cli {
@@ -58,14 +57,8 @@ std::optional<std::size_t> total_memory() { return memory_field("MemTotal"); }
 
 std::optional<std::size_t> available_memory() { return memory_field("MemAvailable"); }
 
-unsigned usable_cores() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return static_cast<unsigned>(CPU_COUNT(&set));
-  return std::max(1U, std::thread::hardware_concurrency());
-}
+unsigned online_cores() { return std::max(available_cores(), static_cast<unsigned>(get_nprocs())); }
 
-unsigned online_cores() { return std::max(usable_cores(), static_cast<unsigned>(get_nprocs())); }
-
-unsigned library_threads() { return process_config().threads.value_or(usable_cores()); }
+unsigned library_threads() { return process_config().threads.value_or(available_cores()); }
 
 }  // namespace onesum::cli

@@ -13,11 +13,9 @@ std::vector<std::string> cpu_features();        // those that matter to sums, as
 std::optional<std::size_t> total_memory();      // bytes
 std::optional<std::size_t> available_memory();  // bytes that can be had without swapping
 
-// Cores that this process may run on; at least 1.
-unsigned usable_cores();
 unsigned online_cores();  // of the machine
 
-// As many threads as the library uses: ONESUM_THREADS, else usable_cores().
+// As many threads as the library uses: ONESUM_THREADS, else the cores that this process may use.
 unsigned library_threads();
 
 }  // namespace onesum::cli

@@ -34,9 +34,10 @@ bool is_inside(const void* sequence) noexcept {
 
 // Shared with the thread, which may be the last to leave.
 struct Sequence::Core {
-  // Whose turn it is. Between kFree and kTaken it changes without the mutex, so that a call that meets no other costs
-  // two exchanges: taking acquires what the call before released. kQueued is set under the mutex and tells whoever has
-  // the turn to look at the queue when leaving. The queue is empty whenever the turn is free.
+  // Whose turn it is. Between kFree and kTaken it changes without the mutex, so that a call that meets no
+  // other costs two exchanges: taking acquires what the call before released. kQueued is set under the mutex
+  // and tells whoever has the turn to look at the queue when leaving. The queue is empty whenever the turn is
+  // free.
   static constexpr unsigned kFree = 0;
   static constexpr unsigned kTaken = 1;
   static constexpr unsigned kQueued = 2;
@@ -52,12 +53,14 @@ struct Sequence::Core {
 
   bool try_take() noexcept {
     unsigned expected = kFree;
-    return turn.compare_exchange_strong(expected, kTaken, std::memory_order_acquire, std::memory_order_relaxed);
+    return turn.compare_exchange_strong(expected, kTaken, std::memory_order_acquire,
+                                        std::memory_order_relaxed);
   }
 
   bool try_leave() noexcept {
     unsigned expected = kTaken;
-    return turn.compare_exchange_strong(expected, kFree, std::memory_order_release, std::memory_order_relaxed);
+    return turn.compare_exchange_strong(expected, kFree, std::memory_order_release,
+                                        std::memory_order_relaxed);
   }
 
   // With the mutex held: takes the turn if it is free; else whoever has it will come by.
@@ -129,7 +132,8 @@ Sequence::~Sequence() {
     thread = std::move(core_->thread);
   }
   if (!thread.joinable()) return;
-  // The last handle of a cluster may be held by a job that has just run: then this is the sequence's own thread.
+  // The last handle of a cluster may be held by a job that has just run: then this is the sequence's own
+  // thread.
   if (thread.get_id() == std::this_thread::get_id()) {
     thread.detach();
   } else {
@@ -137,12 +141,14 @@ Sequence::~Sequence() {
   }
 }
 
-Sequence::Turn::Turn(Sequence& sequence, Clock::time_point deadline) : sequence_(sequence), inside_{sequence.core_.get(), innermost} {
+Sequence::Turn::Turn(Sequence& sequence, Clock::time_point deadline)
+    : sequence_(sequence), inside_{sequence.core_.get(), innermost} {
   Core& core = *sequence_.core_;
   if (sequence_.is_inside()) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "a call was made from inside a call on the same cluster (from an accumulation_fn); use another "
-                "cluster there");
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        "a call was made from inside a call on the same cluster (from an accumulation_fn); use another "
+        "cluster there");
   }
   if (!core.try_take()) wait_for_turn(core, deadline);
   innermost = &inside_;

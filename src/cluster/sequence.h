@@ -1,7 +1,7 @@
 // The calls of a cluster, one at a time and in call order.
 //
-// A synchronous call takes its turn and runs on the caller's thread; a posted one runs on a thread of the sequence,
-// which is started with the first of them. Both wait for all that came before. Threads: any.
+// A synchronous call takes its turn and runs on the caller's thread; a posted one runs on a thread of the
+// sequence, which is started with the first of them. Both wait for all that came before. Threads: any.
 #pragma once
 
 #include <functional>
@@ -20,8 +20,8 @@ class Sequence {
   Sequence(const Sequence&) = delete;
   Sequence& operator=(const Sequence&) = delete;
 
-  // The calls that a thread is inside of, innermost first: a function that the user gave to one sequence may call
-  // on another.
+  // The calls that a thread is inside of, innermost first: a function that the user gave to one sequence may
+  // call on another.
   struct Inside {
     const void* sequence = nullptr;
     const Inside* outer = nullptr;
@@ -45,8 +45,8 @@ class Sequence {
   // Runs `job` in its turn. It must not throw.
   void post(std::function<void()> job);
 
-  // Whether this thread is inside one of the sequence's calls (in a function the user gave): whoever waits for the
-  // sequence then would wait for itself.
+  // Whether this thread is inside one of the sequence's calls (in a function the user gave): whoever waits
+  // for the sequence then would wait for itself.
   bool is_inside() const noexcept;
 
  private:

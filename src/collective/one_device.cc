@@ -68,11 +68,13 @@ void spread(Builder& builder, std::int32_t lane, std::int32_t on, const Task& ta
   }
 }
 
-void sum_by_tree(Builder& builder, std::int32_t lane, std::int32_t on, const Task& task, const Buffers& buffers) {
+void sum_by_tree(Builder& builder, std::int32_t lane, std::int32_t on, const Task& task,
+                 const Buffers& buffers) {
   const Chunks all = builder.all_chunks(0);
   std::vector<Operand> sources;
   const std::vector<std::uint8_t> merges = plan::canonical_merges(task.replicas.size());
-  for (std::size_t r = 0; r < task.replicas.size(); ++r) sources.push_back({buffers.inputs[r], all, merges[r]});
+  for (std::size_t r = 0; r < task.replicas.size(); ++r)
+    sources.push_back({buffers.inputs[r], all, merges[r]});
   std::vector<Operand> destinations;
   for (const std::int32_t buffer : buffers.outputs) destinations.push_back({buffer, all});
   builder.reduce(lane, on, destinations, sources, task.accumulator, task.divisor);

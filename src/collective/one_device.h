@@ -1,4 +1,5 @@
-// Reduction to one device: one device reads every replica, sums them in canonical order and writes every result.
+// Reduction to one device: one device reads every replica, sums them in canonical order and writes every
+// result.
 //
 //   device   0      1      2      3
 //   before   a      b      c      d
@@ -8,8 +9,9 @@
 //   after    s      s      s      s
 //
 // Steps: 1 (one per replica for concatenation; 2 with a user's function, whose result is then copied out).
-// Bytes: N·B read and D·B written for N replicas and D results of B bytes. Needs devices that can address each
-// other's memory, as all CPU devices of a process can. `on` may be any device, neither source nor destination.
+// Bytes: N·B read and D·B written for N replicas and D results of B bytes. Needs devices that can address
+// each other's memory, as all CPU devices of a process can. `on` may be any device, neither source nor
+// destination.
 #pragma once
 
 #include "collective/task.h"

@@ -1,4 +1,5 @@
-// What an algorithm is asked to do with one pack. Devices are small numbers; nothing here has a size or an address.
+// What an algorithm is asked to do with one pack. Devices are small numbers; nothing here has a size or an
+// address.
 #pragma once
 
 #include <cstdint>

@@ -47,8 +47,9 @@ class Binder {
     return plan::extent_of(plan_.packs[pack].split, table(pack).elements(), table(pack).counts, chunks);
   }
 
-  // Where a buffer's own memory begins, in elements of its pack. Replicas and results are tensors, `member_begin` is
-  // where the one at hand begins; what a replica brings to a concatenation is its own chunk.
+  // Where a buffer's own memory begins, in elements of its pack. Replicas and results are tensors,
+  // `member_begin` is where the one at hand begins; what a replica brings to a concatenation is its own
+  // chunk.
   std::size_t memory_begin(const Buffer& b, std::size_t member_begin) const {
     const auto pack = static_cast<std::size_t>(b.pack);
     if (b.role == Role::kTemp) return extent(pack, {b.window.first, 1}).offset;
@@ -135,7 +136,8 @@ class Binder {
   void check_one_type(std::span<const Operand> operands) const {
     for (const Operand& operand : operands) {
       if (buffer(operand).element == buffer(operands.front()).element) continue;
-      throw Error(ErrorCode::kInternal, "a step was bound that mixes types among its sources or destinations");
+      throw Error(ErrorCode::kInternal,
+                  "a step was bound that mixes types among its sources or destinations");
     }
   }
 
@@ -151,8 +153,8 @@ class Binder {
     return engine_.prefers_streaming(bytes);
   }
 
-  // The tensor (or temporary) behind an operand, and where in it element `element` of the pack lies; `member` is
-  // the tensor of the pack that contains it and begins at `member_begin`.
+  // The tensor (or temporary) behind an operand, and where in it element `element` of the pack lies; `member`
+  // is the tensor of the pack that contains it and begins at `member_begin`.
   PointerSource locate(const Operand& operand, const PackMember& member, std::size_t member_begin,
                        std::size_t element) const {
     const Buffer& b = buffer(operand);
@@ -233,7 +235,8 @@ class Binder {
     rows.elements = range.length;
     rows.destination_stride = t.elements() * size_of(bound.form.output);
     rows.source_stride = range.length * size_of(bound.form.input);
-    const std::size_t rows_per_segment = std::max<std::size_t>(1, segment_elements(bound, step) / range.length);
+    const std::size_t rows_per_segment =
+        std::max<std::size_t>(1, segment_elements(bound, step) / range.length);
     for (rows.first_row = 0; rows.first_row < t.outer; rows.first_row += rows.rows) {
       rows.rows = std::min(rows_per_segment, t.outer - rows.first_row);
       program_->row_copies.push_back(rows);
@@ -261,8 +264,8 @@ class Binder {
   std::span<const PackTable> tables_;
   engine::DeviceEngine& engine_;
   std::shared_ptr<Program> program_;
-  std::vector<std::uint32_t> temp_slots_;   // by buffer
-  std::vector<std::size_t> first_merge_;    // of each arithmetic step, in order
+  std::vector<std::uint32_t> temp_slots_;  // by buffer
+  std::vector<std::size_t> first_merge_;   // of each arithmetic step, in order
 };
 
 }  // namespace

@@ -14,7 +14,8 @@ struct StepRun {
   std::byte* const* pointers;
   Deadline deadline;
   bool check_deadline;
-  std::atomic<bool> expired = false;  // relaxed: a hint to stop early; the caller reads it after all have finished
+  std::atomic<bool> expired =
+      false;  // relaxed: a hint to stop early; the caller reads it after all have finished
 
   bool give_up() noexcept {
     if (!check_deadline) return false;
@@ -55,7 +56,8 @@ void run_rows(void* context, std::uint32_t index) noexcept {
               "the call did not finish within its timeout; results passed by the caller are incomplete");
 }
 
-void run_arithmetic(const Program& program, const BoundStep& step, std::byte* const* pointers, Deadline deadline) {
+void run_arithmetic(const Program& program, const BoundStep& step, std::byte* const* pointers,
+                    Deadline deadline) {
   StepRun run{program, step, pointers, deadline, step.num_segments > 1};
   program.engine->run_segments(step.num_segments, step.by_rows ? run_rows : run_pieces, &run);
   if (run.expired.load(std::memory_order_relaxed)) throw_expired();
@@ -67,8 +69,8 @@ void Executor::run(Instance& instance, Deadline deadline, FunctionCaller* caller
   const Program& program = instance.program();
   std::vector<std::int32_t>& done = instance.done_;
   for (std::int32_t& steps : done) steps = 0;
-  // Lanes take turns. A step that has to wait leaves the turn to the next lane; a verified plan always has a lane
-  // that can go on.
+  // Lanes take turns. A step that has to wait leaves the turn to the next lane; a verified plan always has a
+  // lane that can go on.
   for (std::size_t unfinished = 1; unfinished > 0;) {
     unfinished = 0;
     for (std::size_t l = 0; l < program.lanes.size(); ++l) {

@@ -18,8 +18,9 @@ class Executor {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
 
-  // Throws deadline_exceeded when the time is over before the work is; what the user's function throws passes.
-  // After an error the contents of results are unspecified. `caller` is needed only by programs with calls.
+  // Throws deadline_exceeded when the time is over before the work is; what the user's function throws
+  // passes. After an error the contents of results are unspecified. `caller` is needed only by programs with
+  // calls.
   static void run(Instance& instance, Deadline deadline, FunctionCaller* caller = nullptr);
 };
 

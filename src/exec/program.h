@@ -1,8 +1,8 @@
 // A plan bound to sizes, types and kernels: what one rank executes.
 //
-// A Program is flat and immutable; it knows tensors by slot, not by address. A run needs an Instance, which holds
-// the addresses: for a call on new tensors it is filled in one sweep, a prepared call fills it once. Between bind
-// and the end of the run nothing is allocated.
+// A Program is flat and immutable; it knows tensors by slot, not by address. A run needs an Instance, which
+// holds the addresses: for a call on new tensors it is filled in one sweep, a prepared call fills it once.
+// Between bind and the end of the run nothing is allocated.
 #pragma once
 
 #include <atomic>
@@ -35,7 +35,8 @@ struct Segment {
   std::uint32_t num_pieces = 0;
 };
 
-// Rows that are not contiguous in the result: `rows` copies of one row's bytes, the pointers advancing by strides.
+// Rows that are not contiguous in the result: `rows` copies of one row's bytes, the pointers advancing by
+// strides.
 struct RowCopy {
   std::uint32_t first_pointer = 0;
   std::size_t first_row = 0;
@@ -55,9 +56,9 @@ struct BoundStep {
   std::uint32_t num_segments = 0;
   std::uint32_t first_pointer = 0;  // of all its pieces
   std::uint32_t num_pointers = 0;
-  std::uint32_t pack = 0;           // kCall
-  std::uint32_t result_slot = 0;    // kCall: whose address the call gives
-  std::int32_t wait_lane = -1;      // kWait
+  std::uint32_t pack = 0;         // kCall
+  std::uint32_t result_slot = 0;  // kCall: whose address the call gives
+  std::int32_t wait_lane = -1;    // kWait
   std::int32_t wait_step = -1;
 };
 

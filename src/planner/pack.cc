@@ -36,7 +36,8 @@ std::vector<PackOfStreams> pack_streams(const std::vector<Stream>& streams, bool
     }
     auto pack = packs.end();
     if (!one_stream_each) {
-      pack = std::find_if(packs.begin(), packs.end(), [&](const PackOfStreams& p) { return p.task == stream.task; });
+      pack = std::find_if(packs.begin(), packs.end(),
+                          [&](const PackOfStreams& p) { return p.task == stream.task; });
     }
     if (pack == packs.end()) {
       packs.push_back({stream.task, {}, {}});

@@ -1,7 +1,8 @@
 // Groups the streams of a call into packs: virtual vectors that are reduced as one.
 //
-// Streams whose tasks are alike (types, devices, in place or not) share a pack; packing moves nothing, it only
-// makes fewer and larger steps. Concatenations, and values that go through a user's function, stay alone.
+// Streams whose tasks are alike (types, devices, in place or not) share a pack; packing moves nothing, it
+// only makes fewer and larger steps. Concatenations, and values that go through a user's function, stay
+// alone.
 #pragma once
 
 #include <cstddef>

@@ -34,8 +34,8 @@ void add_task(Hasher& hasher, const collective::Task& task) {
   }
 }
 
-// Everything that shapes the plan. Plans are symbolic in size, so only what tells packs apart counts, not how long
-// they are.
+// Everything that shapes the plan. Plans are symbolic in size, so only what tells packs apart counts, not how
+// long they are.
 Fingerprint fingerprint_of(const std::vector<PackOfStreams>& packs, const std::vector<Selection>& selections,
                            const std::vector<Device>& devices) {
   Hasher hasher;

@@ -1,8 +1,8 @@
 // From a request to a plan: validate, pack, choose, build, compose, prove.
 //
-// A Planner belongs to one object of a public class. It keeps the plans it made, by a fingerprint of everything
-// that shapes them; sizes that are known only at run time (rows of sparse values) and addresses are not in it.
-// Threads: any.
+// A Planner belongs to one object of a public class. It keeps the plans it made, by a fingerprint of
+// everything that shapes them; sizes that are known only at run time (rows of sparse values) and addresses
+// are not in it. Threads: any.
 #pragma once
 
 #include <memory>

@@ -1,8 +1,8 @@
 #include "planner/request.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include <onesum/error.h>
 
@@ -58,7 +58,8 @@ class PairResolver {
  private:
   void place_replicas() {
     for (std::size_t r = 0; r < pair_.replicas.size(); ++r) {
-      const Device device = place(pair_.replicas[r].tensor.device, placement_, fmt::format("{}: replica {}", name_, r));
+      const Device device =
+          place(pair_.replicas[r].tensor.device, placement_, fmt::format("{}: replica {}", name_, r));
       if (std::find(replicas_.begin(), replicas_.end(), device) != replicas_.end()) {
         refuse("{}: two replicas are on {}; every replica of a value must be on a device of its own", name_,
                device.to_string());
@@ -78,7 +79,9 @@ class PairResolver {
     }
   }
 
-  std::string replica_name(std::size_t r) const { return fmt::format("replica on {}", replicas_[r].to_string()); }
+  std::string replica_name(std::size_t r) const {
+    return fmt::format("replica on {}", replicas_[r].to_string());
+  }
 
   // All dense or all slices: what is mixed was made dense before.
   void check_kinds() const {
@@ -89,13 +92,16 @@ class PairResolver {
     }
     if (!is_sparse(pair_)) return;
     if (request_.kind == CallKind::kGather) {
-      throw Error(ErrorCode::kUnimplemented, name_ + ": gather takes tensors, not IndexedSlices; gather their values "
-                                                     "and indices as tensors instead");
+      throw Error(ErrorCode::kUnimplemented,
+                  name_ +
+                      ": gather takes tensors, not IndexedSlices; gather their values "
+                      "and indices as tensors instead");
     }
     if (request_.options.sparse_rows == SparseRows::kMergeDuplicates) {
       throw Error(ErrorCode::kUnimplemented,
-                  name_ + ": merging the duplicate rows of IndexedSlices is not available yet; use "
-                          "SparseRows::kConcatenate");
+                  name_ +
+                      ": merging the duplicate rows of IndexedSlices is not available yet; use "
+                      "SparseRows::kConcatenate");
     }
   }
 
@@ -104,8 +110,8 @@ class PairResolver {
     for (std::size_t r = 1; r < pair_.replicas.size(); ++r) {
       const DType other = pair_.replicas[r].tensor.dtype;
       if (other != first) {
-        refuse("{}: {} is of {}, {} of {}; all replicas must be of one type", name_, replica_name(r), to_string(other),
-               replica_name(0), to_string(first));
+        refuse("{}: {} is of {}, {} of {}; all replicas must be of one type", name_, replica_name(r),
+               to_string(other), replica_name(0), to_string(first));
       }
     }
     if (reduces() && dtype() == DType::kBool) {
@@ -114,7 +120,9 @@ class PairResolver {
     }
   }
 
-  bool reduces() const { return request_.kind == CallKind::kReduce || request_.kind == CallKind::kBatchReduce; }
+  bool reduces() const {
+    return request_.kind == CallKind::kReduce || request_.kind == CallKind::kBatchReduce;
+  }
   DType dtype() const { return pair_.declared_dtype.value_or(pair_.replicas.front().tensor.dtype); }
   std::int64_t replica_count() const { return static_cast<std::int64_t>(replicas_.size()); }
 
@@ -162,8 +170,8 @@ class PairResolver {
     for (std::size_t r = 1; r < replicas_.size(); ++r) {
       const Shape& other = pair_.replicas[r].tensor.shape;
       if (other != first) {
-        refuse("{}: {} has shape {} ({} elements), {} has {} ({} elements)", name_, replica_name(r), other.to_string(),
-               other.elements(), replica_name(0), first.to_string(), first.elements());
+        refuse("{}: {} has shape {} ({} elements), {} has {} ({} elements)", name_, replica_name(r),
+               other.to_string(), other.elements(), replica_name(0), first.to_string(), first.elements());
       }
     }
   }
@@ -173,7 +181,8 @@ class PairResolver {
     if (rank == 0) refuse("{}: scalars cannot be gathered; give them a shape such as [1]", name_);
     const int axis = request_.axis < 0 ? request_.axis + rank : request_.axis;
     if (axis < 0 || axis >= rank) {
-      refuse("{}: axis {} of a value with {} axes; expected {} to {}", name_, request_.axis, rank, -rank, rank - 1);
+      refuse("{}: axis {} of a value with {} axes; expected {} to {}", name_, request_.axis, rank, -rank,
+             rank - 1);
     }
     return static_cast<std::size_t>(axis);
   }
@@ -232,8 +241,8 @@ class PairResolver {
     for (std::size_t r = 1; r < replicas_.size(); ++r) {
       const std::optional<Shape>& other = pair_.replicas[r].dense_shape;
       if (first && other && *first != *other) {
-        refuse("{}: the dense shape of the {} is {}, of the {} {}", name_, replica_name(r), other->to_string(),
-               replica_name(0), first->to_string());
+        refuse("{}: the dense shape of the {} is {}, of the {} {}", name_, replica_name(r),
+               other->to_string(), replica_name(0), first->to_string());
       }
     }
   }
@@ -252,8 +261,8 @@ class PairResolver {
       const TensorInfo& tensor = is_indices ? *result.indices : result.tensor;
       const char* part = stream.part == StreamPart::kDense ? "" : is_indices ? " (indices)" : " (values)";
       if (tensor.dtype != stream.result_dtype) {
-        refuse("{}{} is of {}, expected {}{}", name, part, to_string(tensor.dtype), to_string(stream.result_dtype),
-               why_this_dtype(stream));
+        refuse("{}{} is of {}, expected {}{}", name, part, to_string(tensor.dtype),
+               to_string(stream.result_dtype), why_this_dtype(stream));
       }
       if (tensor.shape != stream.result_shape) {
         refuse("{}{} has shape {}, expected {}", name, part, tensor.shape.to_string(),
@@ -273,7 +282,7 @@ class PairResolver {
   std::string name_;
   const Placement& placement_;
   DeviceNumbers& numbers_;
-  std::vector<Device> replicas_;      // complete, as are these:
+  std::vector<Device> replicas_;  // complete, as are these:
   std::vector<Device> destinations_;
 };
 
@@ -293,7 +302,8 @@ void validate_options(ReduceOp op, const CommunicationOptions& options) {
   check_enum(options.sparse_rows, SparseRows::kMergeDuplicates, "options.sparse_rows",
              "concatenate, merge_duplicates");
   if (options.timeout && options.timeout->count() <= 0) {
-    refuse("options.timeout is {} ms; expected a positive time, or none for 30 minutes", options.timeout->count());
+    refuse("options.timeout is {} ms; expected a positive time, or none for 30 minutes",
+           options.timeout->count());
   }
   if (options.numerics == Numerics::kExact) {
     throw Error(ErrorCode::kUnimplemented,
@@ -307,14 +317,17 @@ Device place(const Device& device, const Placement& placement, const std::string
   const auto& devices = placement.devices;
   if (!devices.empty()) {
     if (std::find(devices.begin(), devices.end(), complete) == devices.end()) {
-      refuse("{} is on {}, which is not one of the cluster's {} devices", what, complete.to_string(), devices.size());
+      refuse("{} is on {}, which is not one of the cluster's {} devices", what, complete.to_string(),
+             devices.size());
     }
-  } else if (complete.job() != own.job() || complete.replica() != own.replica() || complete.task() != own.task()) {
-    refuse("{} is on {}, which is not a device of this process ({})", what, complete.to_string(), own.to_string());
+  } else if (complete.job() != own.job() || complete.replica() != own.replica() ||
+             complete.task() != own.task()) {
+    refuse("{} is on {}, which is not a device of this process ({})", what, complete.to_string(),
+           own.to_string());
   }
   if (complete.type() != own.type()) {
-    throw Error(ErrorCode::kUnavailable, fmt::format("{} is on {}, and no engine for {} devices is there", what,
-                                                     complete.to_string(), *complete.type()));
+    throw Error(ErrorCode::kUnavailable, fmt::format("{} is on {}, and no engine for {} devices is there",
+                                                     what, complete.to_string(), *complete.type()));
   }
   return complete;
 }

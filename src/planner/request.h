@@ -1,9 +1,10 @@
 // A call as the planner sees it, and its validation.
 //
-// Requests are made by api from the caller's arguments; they describe tensors and hold no memory. `resolve` refuses
-// whatever is wrong before any work, each error naming the pair, the device, what was found and what was expected,
-// and turns devices into small numbers and values into streams: one stream per tensor that is reduced, concatenated
-// or copied (a dense value is one stream, a sparse one is two: its values and its indices).
+// Requests are made by api from the caller's arguments; they describe tensors and hold no memory. `resolve`
+// refuses whatever is wrong before any work, each error naming the pair, the device, what was found and what
+// was expected, and turns devices into small numbers and values into streams: one stream per tensor that is
+// reduced, concatenated or copied (a dense value is one stream, a sparse one is two: its values and its
+// indices).
 #pragma once
 
 #include <cstddef>
@@ -37,10 +38,12 @@ struct ComponentInfo {
 struct PairInfo {
   std::vector<ComponentInfo> replicas;
   std::vector<Device> destinations;
-  // Calls into the caller's memory: a component per destination, and the replica each one is (-1: none of them).
+  // Calls into the caller's memory: a component per destination, and the replica each one is (-1: none of
+  // them).
   std::vector<ComponentInfo> results;
   std::vector<std::int32_t> in_place_of;
-  // Components that were brought to the accumulator type of this dtype before; absent: they are what they are.
+  // Components that were brought to the accumulator type of this dtype before; absent: they are what they
+  // are.
   std::optional<DType> declared_dtype;
 };
 

@@ -8,12 +8,14 @@ bool uses_function(CallKind kind, const Policy& policy) noexcept {
   return policy.has_accumulation_fn && (kind == CallKind::kReduce || kind == CallKind::kBatchReduce);
 }
 
-Selection select(const PackOfStreams& pack, CallKind kind, const Policy& policy, const std::vector<Device>& devices) {
+Selection select(const PackOfStreams& pack, CallKind kind, const Policy& policy,
+                 const std::vector<Device>& devices) {
   Selection selection;
   selection.algorithm = "one_device";
   if (kind == CallKind::kBroadcast) {
     selection.on = devices[static_cast<std::size_t>(pack.task.replicas.front().device)];
-    selection.reason = fmt::format("a broadcast copies from where the value is, {}", selection.on.to_string());
+    selection.reason =
+        fmt::format("a broadcast copies from where the value is, {}", selection.on.to_string());
     return selection;
   }
   if (policy.reduce_to_device) {

@@ -20,6 +20,7 @@ struct Selection {
 bool uses_function(CallKind kind, const Policy& policy) noexcept;
 
 // `devices`: by their number in the pack's task.
-Selection select(const PackOfStreams& pack, CallKind kind, const Policy& policy, const std::vector<Device>& devices);
+Selection select(const PackOfStreams& pack, CallKind kind, const Policy& policy,
+                 const std::vector<Device>& devices);
 
 }  // namespace onesum::planner

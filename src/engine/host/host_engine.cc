@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "base/machine.h"
 #include "engine/host/crew.h"
-#include "engine/host/machine.h"
 #include "engine/host/memory_pool.h"
 #include "engine/host/reduce_kernels.h"
 #include "engine/host/simd_kernels.h"
@@ -28,7 +28,7 @@ constexpr std::size_t kSegmentBytes = kMiB / 4;
 // So results that could stay in the last-level cache are left there: those up to half of it, but a share of a
 // large cache is not ours alone.
 std::size_t streaming_threshold() noexcept {
-  const std::size_t cache = host::last_level_cache_bytes();
+  const std::size_t cache = last_level_cache_bytes();
   return cache == 0 ? 16 * kMiB : std::clamp(cache / 2, 8 * kMiB, 32 * kMiB);
 }
 
@@ -67,10 +67,10 @@ class HostEngine final : public DeviceEngine {
 }  // namespace
 
 std::unique_ptr<DeviceEngine> make_host_engine(const HostOptions& options) {
-  const unsigned cores = host::available_cores();
+  const unsigned cores = available_cores();
   const unsigned threads = options.threads == 0 ? cores : options.threads;
   return std::make_unique<HostEngine>(threads, cores,
-                                      options.pool_limit_bytes.value_or(host::physical_memory_bytes() / 4));
+                                      options.pool_limit_bytes.value_or(physical_memory_bytes() / 4));
 }
 
 }  // namespace onesum::engine

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <filesystem>
 
-namespace onesum::engine::host {
+namespace onesum {
 
 // How many cores this process may use, at least 1: those of its affinity mask, or fewer where a cgroup
 // (version 2) on its path has a CPU quota; a fraction of a core is not counted. `root` is / except in tests.
@@ -19,4 +19,4 @@ std::size_t physical_memory_bytes() noexcept;
 // a part.
 std::size_t last_level_cache_bytes() noexcept;
 
-}  // namespace onesum::engine::host
+}  // namespace onesum

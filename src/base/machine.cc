@@ -1,4 +1,4 @@
-#include "engine/host/machine.h"
+#include "base/machine.h"
 
 #include <algorithm>
 #include <fstream>
@@ -9,7 +9,7 @@
 #include <sched.h>
 #include <unistd.h>
 
-namespace onesum::engine::host {
+namespace onesum {
 namespace fs = std::filesystem;
 namespace {
 
@@ -80,4 +80,4 @@ std::size_t last_level_cache_bytes() noexcept {
 #endif
 }
 
-}  // namespace onesum::engine::host
+}  // namespace onesum

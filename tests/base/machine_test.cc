@@ -1,4 +1,4 @@
-#include "engine/host/machine.h"
+#include "base/machine.h"
 
 #include <cmath>
 #include <filesystem>
@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-namespace onesum::engine::host {
+namespace onesum {
 namespace {
 
 namespace fs = std::filesystem;
@@ -58,4 +58,4 @@ TEST(Machine, TheSmallestQuotaOnTheCgroupsPathCounts) {
 }
 
 }  // namespace
-}  // namespace onesum::engine::host
+}  // namespace onesum
