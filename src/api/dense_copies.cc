@@ -1,6 +1,8 @@
 #include "api/dense_copies.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <functional>
 #include <string>
 #include <variant>
 
@@ -61,6 +63,49 @@ PerReplica densified(const DistributedValues& value, ReduceOp op, const std::str
   return PerReplica(std::move(components));
 }
 
+bool overlap(const Tensor& a, const Tensor& b) {
+  const auto begin = [](const Tensor& tensor) { return static_cast<const std::byte*>(tensor.memory()); };
+  if (a.bytes() == 0 || b.bytes() == 0) return false;
+  return std::less<>()(begin(a), begin(b) + b.bytes()) && std::less<>()(begin(b), begin(a) + a.bytes());
+}
+
+// The tensors of a component.
+std::vector<Tensor> tensors_of(const Value& value) {
+  if (const auto* tensor = std::get_if<Tensor>(&value)) return {*tensor};
+  const auto& slices = std::get<IndexedSlices>(value);
+  return {slices.values, slices.indices};
+}
+
+bool overlap(const Value& a, const Value& b) {
+  for (const Tensor& of_a : tensors_of(a)) {
+    for (const Tensor& of_b : tensors_of(b)) {
+      if (of_a && of_b && overlap(of_a, of_b)) return true;
+    }
+  }
+  return false;
+}
+
+// The copies do not show it, but a result that lies on a replica they were made from would change that
+// replica.
+void refuse_results_on_replica(const CallTraits& traits, const Pairs& pairs, std::size_t mixed,
+                               const Device& defaults) {
+  const DistributedValues& value = *pairs[mixed].value;
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    const DistributedValues* results = pairs[i].results;
+    for (std::size_t d = 0; results != nullptr && d < results->size(); ++d) {
+      const int replaced = i == mixed ? in_place_replica(value, results->value(d), d, defaults) : -1;
+      for (std::size_t r = 0; r < value.size(); ++r) {
+        if (static_cast<int>(r) == replaced || !overlap(results->value(d), value.value(r))) continue;
+        throw Error(
+            ErrorCode::kInvalidArgument,
+            planner::name_of_pair(traits.kind, i) + ": result " + std::to_string(d) + " and " +
+                planner::name_of_pair(traits.kind, mixed) + ": replica " + std::to_string(r) +
+                " share memory; a result may only be exactly the replica of its own pair on its own device");
+      }
+    }
+  }
+}
+
 }  // namespace
 
 DenseCopies::DenseCopies(const CallTraits& traits, const Pairs& pairs, const Device& defaults) {
@@ -72,6 +117,7 @@ DenseCopies::DenseCopies(const CallTraits& traits, const Pairs& pairs, const Dev
       if (traits.kind == planner::CallKind::kGather) {
         throw Error(ErrorCode::kUnimplemented, name + ": gather takes tensors, not IndexedSlices");
       }
+      refuse_results_on_replica(traits, pairs, i, defaults);
       const auto dense =
           std::find_if_not(pair.value->values().begin(), pair.value->values().end(), is_sparse);
       values_.push_back(densified(*pair.value, traits.op, name, defaults));

@@ -30,7 +30,10 @@ PreparedReduce::State::State(std::shared_ptr<CrossDeviceOps::Impl> ops, ReduceOp
   api::check_lengths(arguments_);
   const Device& defaults = ops_->cluster.state().defaults;
   if (values_.empty()) return;
-  if (api::key_of(traits_, arguments_.pairs(), options_, defaults).mixes_dense_and_sparse) return;
+  if (api::key_of(traits_, arguments_.pairs(), options_, defaults).mixes_dense_and_sparse) {
+    ops_->plan_call(traits_, arguments_.pairs(), options_);  // for what it refuses
+    return;
+  }
   bound_ = ops_->bind(traits_, arguments_.pairs(), options_);
   bound_->set_addresses(arguments_.pairs());
 }

@@ -18,19 +18,19 @@ std::string buffer_name(const Plan& plan, const Step& step, const Operand& opera
   const std::string where = buffer.device == step.device ? "" : std::to_string(buffer.device);
   switch (buffer.role) {
     case Role::kInput:
-      return "in" + where;
+      return fmt::format("in{}", where);
     case Role::kOutput:
-      return "out" + where;
+      return fmt::format("out{}", where);
     case Role::kInOut:
-      return "x" + where;
+      return fmt::format("x{}", where);
     case Role::kTemp:
-      return "t" + std::to_string(buffer.index);
+      return fmt::format("t{}", buffer.index);
     case Role::kSlot:
-      return "→" + std::to_string(plan.channel(buffer.index).to);
+      return fmt::format("→{}", plan.channel(buffer.index).to);
     case Role::kView:
       break;
   }
-  return "←" + std::to_string(plan.channel(buffer.index).from);
+  return fmt::format("←{}", plan.channel(buffer.index).from);
 }
 
 std::string sum_of(const Plan& plan, const Step& step) {
