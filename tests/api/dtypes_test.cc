@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
-#include "base/expect_error.h"
 #include "support/bits.h"
+#include "support/expect_error.h"
 #include "support/tensors.h"
 
 namespace onesum {

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/expect_error.h"
+#include "support/expect_error.h"
 #include "support/tensors.h"
 
 namespace onesum {

@@ -8,8 +8,8 @@
 
 #include <gtest/gtest.h>
 
-#include "base/expect_error.h"
 #include "support/bits.h"
+#include "support/expect_error.h"
 #include "support/tensors.h"
 #include "support/waiting.h"
 

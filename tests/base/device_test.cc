@@ -6,7 +6,7 @@
 
 #include <onesum/device.h>
 
-#include "base/expect_error.h"
+#include "support/expect_error.h"
 
 namespace onesum {
 namespace {

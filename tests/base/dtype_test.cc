@@ -11,7 +11,7 @@
 
 #include <onesum/dtype.h>
 
-#include "base/expect_error.h"
+#include "support/expect_error.h"
 
 namespace onesum {
 namespace {

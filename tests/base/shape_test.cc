@@ -5,7 +5,7 @@
 
 #include <onesum/shape.h>
 
-#include "base/expect_error.h"
+#include "support/expect_error.h"
 
 namespace onesum {
 namespace {

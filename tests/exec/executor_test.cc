@@ -7,12 +7,12 @@
 
 #include <gtest/gtest.h>
 
-#include "base/expect_error.h"
 #include "collective/one_device.h"
 #include "engine/host/host_engine.h"
 #include "exec/bind.h"
 #include "harness.h"
 #include "plan/builder.h"
+#include "support/expect_error.h"
 
 namespace onesum::exec {
 namespace {

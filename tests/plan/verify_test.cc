@@ -8,6 +8,7 @@
 
 #include <onesum/error.h>
 
+#include "plan/refusal.h"
 #include "plan/sample_plans.h"
 #include "plan/text.h"
 
@@ -15,17 +16,6 @@ namespace onesum::plan {
 namespace {
 
 using ::testing::HasSubstr;
-
-// The message with which a plan is refused.
-std::string refusal(const Plan& plan) {
-  try {
-    verify(plan);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
-    return error.what();
-  }
-  return "accepted";
-}
 
 TEST(Verify, ProvesTheSamples) {
   for (const Plan& plan : sample::all()) EXPECT_EQ(refusal(plan), "accepted") << to_text(plan);

@@ -6,10 +6,10 @@
 
 #include <gtest/gtest.h>
 
-#include "base/expect_error.h"
 #include "plan/verify.h"
 #include "planner/pack.h"
 #include "planner/select.h"
+#include "support/expect_error.h"
 
 namespace onesum::planner {
 namespace {

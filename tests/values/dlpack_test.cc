@@ -9,7 +9,7 @@
 
 #include <onesum/tensor.h>
 
-#include "base/expect_error.h"
+#include "support/expect_error.h"
 
 namespace onesum {
 namespace {

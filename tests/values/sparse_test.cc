@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/expect_error.h"
+#include "support/expect_error.h"
 
 namespace onesum::api {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "api/engines.h"
 #include "api/tensor_state.h"
-#include "base/expect_error.h"
+#include "support/expect_error.h"
 
 namespace onesum {
 namespace {

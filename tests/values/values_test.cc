@@ -7,7 +7,7 @@
 #include <onesum/values.h>
 #include <onesum/variable.h>
 
-#include "base/expect_error.h"
+#include "support/expect_error.h"
 
 namespace onesum {
 namespace {
