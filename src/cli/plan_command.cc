@@ -78,8 +78,9 @@ std::string cost_text(const PlanSubject& subject, const plan::Cost& cost) {
                                  cost.longest_chain, cost.messages);
   if (!subject.has_sizes) return text + "bytes and time: unknown without --bytes\n";
   text += cost_table(subject, cost);
-  return text + fmt::format("predicted time: {} (at {} GB/s of memory traffic)\n", format_time(cost.seconds),
-                            format_number(1e-9 / plan::CostConstants().gamma));
+  return text + fmt::format("predicted time: {} (at {} GB/s of memory traffic, {} a step)\n",
+                            format_time(cost.seconds), format_number(1e-9 / plan::CostConstants().gamma),
+                            format_time(plan::CostConstants().step));
 }
 
 void print_text(const PlanSubject& subject, const Findings& findings, bool say_verified) {

@@ -147,7 +147,7 @@ class Scheduling {
       device.additions += extent.length * (step.num_sources - 1u);
     }
     Moment& now = lanes_[lane];
-    now.time += constants_.gamma * static_cast<double>(traffic);
+    now.time += constants_.step + constants_.gamma * static_cast<double>(traffic);
     ++now.chain;
     busy(lane) = now.time;
     ++cost_.steps;

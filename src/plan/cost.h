@@ -1,10 +1,10 @@
 // What a plan would cost for given sizes: steps, bytes and a predicted time. Nothing is run.
 //
-// The time follows from list scheduling with three constants: a rank does one step at a time, of those that
-// can begin the one that can begin first; a step takes gamma per byte that it reads and writes, a message
-// arrives alpha plus beta per byte after the step that sent it. Messages are not cut into segments here, so
-// for large sizes the time is an upper bound of what a pipelined executor needs; it is meant for comparing
-// plans.
+// The time follows from list scheduling with four constants: a rank does one step at a time, of those that
+// can begin the one that can begin first; a step takes `step` plus gamma per byte that it reads and writes, a
+// message arrives alpha plus beta per byte after the step that sent it. Messages are not cut into segments
+// here, so for large sizes the time is an upper bound of what a pipelined executor needs; it is meant for
+// comparing plans.
 #pragma once
 
 #include <cstddef>
@@ -21,6 +21,7 @@ struct CostConstants {
   double beta = 1e-10;    // seconds per byte of a message: 10 GB/s
   double gamma = 1e-10;   // seconds per byte of memory traffic: 10 GB/s read and written
   std::size_t slots = 2;  // of each channel
+  double step = 1e-7;     // seconds per step: a call of nothing but one takes about that long
 };
 
 struct DeviceCost {

@@ -12,7 +12,7 @@ namespace {
 const sample::Types kSum = sample::types_of(ReduceOp::kSum, DType::kFloat32);
 
 TEST(Cost, OfOneDeviceIsOnePass) {
-  const Cost c = cost(sample::one_device(4, kSum, false), {{1000}, {}}, {0, 0, 1e-9, 1});
+  const Cost c = cost(sample::one_device(4, kSum, false), {{1000}, {}}, {0, 0, 1e-9, 1, 0});
   EXPECT_EQ(c.steps, 1u);
   EXPECT_EQ(c.longest_chain, 1u);
   EXPECT_EQ(c.messages, 0u);
@@ -21,6 +21,10 @@ TEST(Cost, OfOneDeviceIsOnePass) {
   EXPECT_EQ(c.devices[1].bytes_read, 0u);
   EXPECT_EQ(c.total.additions, 3000u);
   EXPECT_DOUBLE_EQ(c.seconds, 32000e-9);
+}
+
+TEST(Cost, OfNextToNothingIsThatOfTheStep) {
+  EXPECT_DOUBLE_EQ(cost(sample::one_device(2, kSum, true), {{0}, {}}, {0, 0, 1, 1, 5}).seconds, 5);
 }
 
 // The textbook: each rank sends 2 (n-1)/n of the bytes, in 2 (n-1) messages.
@@ -41,11 +45,12 @@ TEST(Cost, OfARingIsTheTextbooks) {
 
 TEST(Cost, CountsMessagesInTheChain) {
   // Chunk 0 passes ranks 0, 1, 2; alpha is all that takes time.
-  const Cost c = cost(sample::chain_broadcast(3, Element::kFloat32), {{100}, {}}, {1, 0, 0, 2});
+  const Cost c = cost(sample::chain_broadcast(3, Element::kFloat32), {{100}, {}}, {1, 0, 0, 2, 0});
   EXPECT_EQ(c.longest_chain, 4u);
   EXPECT_DOUBLE_EQ(c.seconds, 2);
   // One slot: the second message waits until the first is released, one alpha later.
-  EXPECT_DOUBLE_EQ(cost(sample::chain_broadcast(3, Element::kFloat32), {{100}, {}}, {1, 0, 0, 1}).seconds, 3);
+  EXPECT_DOUBLE_EQ(cost(sample::chain_broadcast(3, Element::kFloat32), {{100}, {}}, {1, 0, 0, 1, 0}).seconds,
+                   3);
 }
 
 TEST(Cost, PrefersFewMessagesForSmallAndFewBytesForLargeSizes) {
@@ -56,7 +61,7 @@ TEST(Cost, PrefersFewMessagesForSmallAndFewBytesForLargeSizes) {
 }
 
 TEST(Cost, RunsOneStepOfARankAtATime) {
-  const Cost c = cost(sample::two_lanes(kSum), {{1000}, {}}, {0, 0, 1e-9, 1});
+  const Cost c = cost(sample::two_lanes(kSum), {{1000}, {}}, {0, 0, 1e-9, 1, 0});
   EXPECT_DOUBLE_EQ(c.seconds, (12000 + 12000 + 24000) * 1e-9);
   EXPECT_EQ(c.longest_chain, 2u);
 }
