@@ -18,7 +18,7 @@ class ONESUM_API Cluster {
  public:
   // The named devices of this process; values and destinations on other devices are refused. None: every CPU
   // device of this process ("CPU:0", "CPU:1", … as many as a caller names).
-  static Cluster local(std::vector<std::string> devices = {});
+  static Cluster local(const std::vector<std::string>& devices = {});
 
   int rank() const noexcept;                         // of this worker
   int size() const noexcept;                         // workers

@@ -128,7 +128,7 @@ class ONESUM_API CrossDeviceOps {
 
  protected:
   CrossDeviceOps(const planner::Policy& policy, AccumulationFn accumulation_fn,
-                 std::optional<Cluster> cluster);
+                 const std::optional<Cluster>& cluster);
 
  private:
   friend class PreparedReduce;
@@ -141,8 +141,9 @@ class ONESUM_API ReductionToOneDevice : public CrossDeviceOps {
  public:
   // `reduce_to_device`: where the sum is formed; absent: the first device of each destination.
   // `accumulation_fn`: called once per dense value; sparse values bypass it.
-  explicit ReductionToOneDevice(std::optional<std::string> reduce_to_device = {},
-                                AccumulationFn accumulation_fn = {}, std::optional<Cluster> cluster = {});
+  explicit ReductionToOneDevice(const std::optional<std::string>& reduce_to_device = {},
+                                const AccumulationFn& accumulation_fn = {},
+                                const std::optional<Cluster>& cluster = {});
 };
 
 }  // namespace onesum

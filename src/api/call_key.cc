@@ -41,7 +41,7 @@ void add_results(Hasher& hasher, const Pair& pair, const Device& defaults) {
   add_components(hasher, *pair.results);
   for (std::size_t d = 0; d < pair.results->size(); ++d) {
     const int replica = in_place_replica(*pair.value, pair.results->values()[d], d, defaults);
-    hasher.add(static_cast<std::uint64_t>(replica + 1));
+    hasher.add(static_cast<std::uint64_t>(replica) + 1);
   }
 }
 

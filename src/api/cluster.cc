@@ -7,7 +7,7 @@
 
 namespace onesum {
 
-Cluster Cluster::local(std::vector<std::string> devices) {
+Cluster Cluster::local(const std::vector<std::string>& devices) {
   auto state = std::make_shared<State>();
   state->defaults = Device().canonical();
   for (const std::string& text : devices) {

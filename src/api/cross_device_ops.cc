@@ -63,7 +63,7 @@ Plan public_plan(const planner::Planned& planned) {
 }  // namespace
 
 CrossDeviceOps::CrossDeviceOps(const planner::Policy& policy, AccumulationFn accumulation_fn,
-                               std::optional<Cluster> cluster)
+                               const std::optional<Cluster>& cluster)
     : impl_(std::make_shared<Impl>(policy, std::move(accumulation_fn),
                                    cluster ? *cluster : Cluster::local())) {}
 

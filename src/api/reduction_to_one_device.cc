@@ -22,9 +22,9 @@ planner::Policy policy_of(const std::optional<std::string>& reduce_to_device, bo
 
 }  // namespace
 
-// accumulation_fn is copied, not moved: the policy asks for it in the same expression.
-ReductionToOneDevice::ReductionToOneDevice(std::optional<std::string> reduce_to_device,
-                                           AccumulationFn accumulation_fn, std::optional<Cluster> cluster)
+ReductionToOneDevice::ReductionToOneDevice(const std::optional<std::string>& reduce_to_device,
+                                           const AccumulationFn& accumulation_fn,
+                                           const std::optional<Cluster>& cluster)
     : CrossDeviceOps(policy_of(reduce_to_device, static_cast<bool>(accumulation_fn), cluster),
                      accumulation_fn, cluster) {}
 

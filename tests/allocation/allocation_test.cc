@@ -72,8 +72,9 @@ TEST_F(Allocation, IsCounted) {
   EXPECT_EQ(allocated_by([&] { kept = std::malloc(10); }).bytes, 10U);
   std::free(kept);
   EXPECT_EQ(allocated_by([&] { kept = std::calloc(5, 4); }).bytes, 20U);
-  EXPECT_EQ(allocated_by([&] { kept = std::realloc(kept, 100); }).bytes, 100U);
-  std::free(kept);
+  void* volatile grown = nullptr;
+  EXPECT_EQ(allocated_by([&] { grown = std::realloc(kept, 100); }).bytes, 100U);
+  std::free(grown);
   EXPECT_EQ(allocated_by([&] { kept = std::aligned_alloc(64, 128); }).bytes, 128U);
   std::free(kept);
   EXPECT_GE(allocated_by([&] { kept = ::operator new(7); }).bytes, 7U);

@@ -130,7 +130,7 @@ TEST(Sparse, DenseShapeMayBeAbsent) {
 // 4.4
 TEST(Sparse, IndicesOfBothWidthsBecomeWide) {
   ReductionToOneDevice ops;
-  const auto narrow = [](std::vector<std::int32_t> indices, const Device& device) {
+  const auto narrow = [](const std::vector<std::int32_t>& indices, const Device& device) {
     const Floats values(indices.size(), 1);
     return IndexedSlices{Tensor::from<float>(std::span<const float>(values),
                                              {static_cast<std::int64_t>(values.size()), 1}, device),

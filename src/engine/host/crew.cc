@@ -1,11 +1,11 @@
 #include "engine/host/crew.h"
 
 #include <algorithm>
+#include <csignal>
 #include <system_error>
 
 #include <linux/futex.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -104,6 +104,7 @@ void Crew::hire() noexcept {
   try {
     while (helpers_.size() + 1 < threads_) helpers_.emplace_back([this] { help(); });
   } catch (const std::system_error&) {
+    return;
   }
 }
 
