@@ -17,32 +17,32 @@ void require_state(const std::shared_ptr<PreparedReduce::State>& state) {
 
 }  // namespace
 
-PreparedReduce::State::State(std::shared_ptr<CrossDeviceOps::Impl> ops, ReduceOp op,
-                             std::span<const PerReplica> values, std::span<const PerReplica> results,
-                             const CommunicationOptions& options)
-    : ops_(std::move(ops)),
-      traits_(traits_into(op)),
-      values_(values.begin(), values.end()),
-      results_(results.begin(), results.end()),
-      options_(options),
-      arguments_{values_, results_} {
+PreparedReduce::State::State(std::shared_ptr<CrossDeviceOps::Impl> on, ReduceOp op,
+                             std::span<const PerReplica> from, std::span<const PerReplica> to,
+                             const CommunicationOptions& with)
+    : ops(std::move(on)),
+      traits(traits_into(op)),
+      values(from.begin(), from.end()),
+      results(to.begin(), to.end()),
+      options(with),
+      arguments{values, results} {
   planner::validate_options(op, options);
-  api::check_lengths(arguments_);
-  const Device& defaults = ops_->cluster.state().defaults;
-  if (values_.empty()) return;
-  if (api::key_of(traits_, arguments_.pairs(), options_, defaults).mixes_dense_and_sparse) {
-    ops_->plan_call(traits_, arguments_.pairs(), options_);  // for what it refuses
+  api::check_lengths(arguments);
+  const Device& defaults = ops->cluster.state().defaults;
+  if (values.empty()) return;
+  if (api::key_of(traits, arguments.pairs(), options, defaults).mixes_dense_and_sparse) {
+    ops->plan_call(traits, arguments.pairs(), options);  // for what it refuses
     return;
   }
-  bound_ = ops_->bind(traits_, arguments_.pairs(), options_);
-  bound_->set_addresses(arguments_.pairs());
+  bound = ops->bind(traits, arguments.pairs(), options);
+  bound->set_addresses(arguments.pairs());
 }
 
 void PreparedReduce::State::run_in_turn(Clock::time_point start) {
-  if (bound_) {
-    ops_->run(*bound_, arguments_.pairs(), options_, start);
+  if (bound) {
+    ops->run(*bound, arguments.pairs(), options, start);
   } else {
-    ops_->call_in_turn(traits_, arguments_.pairs(), options_, start);
+    ops->call_in_turn(traits, arguments.pairs(), options, start);
   }
 }
 
@@ -55,16 +55,16 @@ void PreparedReduce::run() {
   api::require_cross_replica_context("PreparedReduce::run");
   require_state(state_);
   const Clock::time_point start = now();
-  const cluster::Sequence::Turn turn(state_->ops_->cluster.state().sequence,
-                                     api::deadline_of(state_->options_, start));
+  const cluster::Sequence::Turn turn(state_->ops->cluster.state().sequence,
+                                     api::deadline_of(state_->options, start));
   state_->run_in_turn(start);
 }
 
 Work PreparedReduce::start() {
   api::require_cross_replica_context("PreparedReduce::start");
   require_state(state_);
-  return api::start_work(state_->ops_->cluster, [state = state_, start = now()] {
-    api::refuse_if_late(state->options_, start);
+  return api::start_work(state_->ops->cluster, [state = state_, start = now()] {
+    api::refuse_if_late(state->options, start);
     state->run_in_turn(start);
     return std::vector<Mirrored>();
   });

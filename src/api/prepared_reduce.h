@@ -9,22 +9,22 @@
 namespace onesum {
 
 struct PreparedReduce::State {
-  State(std::shared_ptr<CrossDeviceOps::Impl> ops, ReduceOp op, std::span<const PerReplica> values,
-        std::span<const PerReplica> results, const CommunicationOptions& options);
+  State(std::shared_ptr<CrossDeviceOps::Impl> on, ReduceOp op, std::span<const PerReplica> from,
+        std::span<const PerReplica> to, const CommunicationOptions& with);
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
   void run_in_turn(Clock::time_point start);
 
-  const std::shared_ptr<CrossDeviceOps::Impl> ops_;
-  const api::CallTraits traits_;
-  const std::vector<PerReplica> values_;
-  const std::vector<PerReplica> results_;
-  const CommunicationOptions options_;
-  const api::ValuesAndResults arguments_;
+  const std::shared_ptr<CrossDeviceOps::Impl> ops;
+  const api::CallTraits traits;
+  const std::vector<PerReplica> values;
+  const std::vector<PerReplica> results;
+  const CommunicationOptions options;
+  const api::ValuesAndResults arguments;
   // Null where there is nothing to reduce, and where values mix dense and sparse components: these are made
   // dense anew in every run.
-  std::unique_ptr<api::BoundCall> bound_;
+  std::unique_ptr<api::BoundCall> bound;
 };
 
 }  // namespace onesum

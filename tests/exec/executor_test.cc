@@ -50,17 +50,17 @@ class Tripler final : public FunctionCaller {
   Tripler(Harness& harness, std::size_t first_input, std::size_t elements)
       : harness_(harness), first_input_(first_input), result_(elements) {}
   std::byte* call(std::uint32_t pack) override {
-    ++calls_;
-    packs_.push_back(pack);
-    if (fails_) throw std::out_of_range("mine");
+    ++calls;
+    packs.push_back(pack);
+    if (fails) throw std::out_of_range("mine");
     std::memcpy(result_.data(), harness_.slot(first_input_), result_.size() * sizeof(float));
     for (float& x : result_) x *= 3;
     return reinterpret_cast<std::byte*>(result_.data());
   }
 
-  bool fails_ = false;
-  int calls_ = 0;
-  std::vector<std::uint32_t> packs_;
+  bool fails = false;
+  int calls = 0;
+  std::vector<std::uint32_t> packs;
 
  private:
   Harness& harness_;
@@ -86,16 +86,16 @@ TEST(Executor, AsksTheFunctionOncePerCallStep) {
   plan::SimulateOptions options;
   options.call = tripled;
   harness.expect_as_simulated(options);
-  EXPECT_EQ(caller.packs_, std::vector<std::uint32_t>{0});
-  caller.fails_ = true;
+  EXPECT_EQ(caller.packs, std::vector<std::uint32_t>{0});
+  caller.fails = true;
   EXPECT_THROW(harness.run(Executor::Deadline::max(), &caller), std::out_of_range);
-  caller.fails_ = false;
+  caller.fails = false;
   expect_error([&] { harness.run(std::chrono::steady_clock::now(), &caller); }, ErrorCode::kDeadlineExceeded,
                {"timeout"});
   harness.fill(9);
   harness.run(Executor::Deadline::max(), &caller);
   harness.expect_as_simulated(options);
-  EXPECT_EQ(caller.calls_, 4);
+  EXPECT_EQ(caller.calls, 4);
 }
 
 void expect_unbindable(const plan::Plan& plan, const plan::PackTable& table, std::string_view why) {
@@ -187,12 +187,12 @@ class ForgetfulEngine final : public engine::DeviceEngine {
  public:
   std::string_view device_type() const noexcept override { return exec::engine().device_type(); }
   void* allocate(std::size_t bytes) override {
-    if (out_ == 1) throw Error(ErrorCode::kResourceExhausted, "no memory");
-    ++out_;
+    if (blocks_out == 1) throw Error(ErrorCode::kResourceExhausted, "no memory");
+    ++blocks_out;
     return exec::engine().allocate(bytes);
   }
   void release(void* memory, std::size_t bytes) noexcept override {
-    --out_;
+    --blocks_out;
     exec::engine().release(memory, bytes);
   }
   engine::Kernel reduce_kernel(const engine::ReduceForm& form) const override {
@@ -206,7 +206,7 @@ class ForgetfulEngine final : public engine::DeviceEngine {
   unsigned threads() const noexcept override { return 1; }
   std::string description() const override { return "forgetful"; }
 
-  int out_ = 0;
+  int blocks_out = 0;
 };
 
 TEST(Instance, GivesTemporariesBackWhenThereIsNoMemoryForAllOfThem) {
@@ -227,7 +227,7 @@ TEST(Instance, GivesTemporariesBackWhenThereIsNoMemoryForAllOfThem) {
   const std::shared_ptr<const Program> program = exec::bind(std::move(builder).take(), tables, 10, forgetful);
   EXPECT_EQ(program->temp_bytes, (std::vector<std::size_t>{400, 400}));
   expect_error([&] { Instance instance(program); }, ErrorCode::kResourceExhausted, {"no memory"});
-  EXPECT_EQ(forgetful.out_, 0);
+  EXPECT_EQ(forgetful.blocks_out, 0);
 }
 
 }  // namespace
