@@ -23,7 +23,7 @@ struct ReduceSpec {
   DType dtype = DType::kFloat32;
   Shape shape;
   std::vector<Device> replicas;
-  std::vector<Device> destinations;  // in place where it equals `replicas` and PlanMode says so
+  std::vector<Device> destinations;  // may be those of the replicas, in any order
 };
 
 class ONESUM_API Plan {

@@ -36,8 +36,9 @@ struct KernelArgs {
   const ReduceForm* form = nullptr;
   std::byte* const* destinations = nullptr;
   const std::byte* const* sources = nullptr;
-  std::size_t first = 0;  // element of every source and destination to begin with (NEW: kernels must honour
-                          // it, so that segments of one vector share one pointer table)
+  // Element of every source and destination to begin with, so that segments of one vector share one pointer
+  // table.
+  std::size_t first = 0;
   std::size_t count = 0;  // elements
 };
 using Kernel = void (*)(const KernelArgs&) noexcept;

@@ -103,7 +103,6 @@ class Binder {
     bound.pack = static_cast<std::uint32_t>(buffer(result).pack);
     bound.result_slot = temp_slots_[static_cast<std::size_t>(result.buffer)];
     program_->temp_bytes[bound.result_slot - program_->tensor_slots] = 0;
-    program_->has_calls = true;
   }
 
   void bind_arithmetic(const Step& step, BoundStep& bound) {
@@ -123,13 +122,11 @@ class Binder {
 
     const plan::Extent range = extent(pack, sources.front().chunks);
     bound.form.streaming = wants_streaming(step, range.length * table(pack).outer);
-    bound.first_pointer = static_cast<std::uint32_t>(program_->pointers.size());
     if (table(pack).outer > 1) {
       bind_rows(step, pack, range, bound);
     } else {
       bind_pieces(step, pack, range, bound);
     }
-    bound.num_pointers = static_cast<std::uint32_t>(program_->pointers.size()) - bound.first_pointer;
   }
 
   // Kernels load one type and store one.

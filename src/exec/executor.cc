@@ -1,5 +1,7 @@
 #include "exec/executor.h"
 
+#include <atomic>
+
 #include <onesum/error.h>
 
 namespace onesum::exec {

@@ -5,7 +5,6 @@
 // Between bind and the end of the run nothing is allocated.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -54,8 +53,6 @@ struct BoundStep {
   bool by_rows = false;             // segments index row_copies, not segments
   std::uint32_t first_segment = 0;  // in segments, or row_copies
   std::uint32_t num_segments = 0;
-  std::uint32_t first_pointer = 0;  // of all its pieces
-  std::uint32_t num_pointers = 0;
   std::uint32_t pack = 0;         // kCall
   std::uint32_t result_slot = 0;  // kCall: whose address the call gives
   std::int32_t wait_lane = -1;    // kWait
@@ -72,7 +69,6 @@ struct Program {
   std::vector<std::uint8_t> merges;
   std::vector<std::size_t> temp_bytes;  // of slots from tensor_slots on; 0: its address comes from a call
   std::size_t tensor_slots = 0;
-  bool has_calls = false;
 };
 
 // The addresses of one run, and the memory of its temporaries.
