@@ -28,10 +28,12 @@ std::size_t edits_between(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string Quoted::operator()(std::string_view text) const {
-  constexpr std::size_t kLongest = 200;
+  constexpr std::size_t kLongest = 200;  // characters shown, escapes counted as such
   constexpr std::string_view kHex = "0123456789abcdef";
   std::string result = "\"";
-  for (const char c : text.substr(0, kLongest)) {
+  std::size_t shown = 0;
+  for (; shown < text.size() && result.size() <= kLongest; ++shown) {
+    const char c = text[shown];
     const auto byte = static_cast<unsigned char>(c);
     if (c == '"' || c == '\\') {
       result += {'\\', c};
@@ -44,7 +46,7 @@ std::string Quoted::operator()(std::string_view text) const {
     }
   }
   result += '"';
-  if (text.size() > kLongest) result += "… (" + std::to_string(text.size()) + " characters)";
+  if (shown < text.size()) result += "… (" + std::to_string(text.size()) + " characters)";
   return result;
 }
 
