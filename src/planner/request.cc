@@ -332,6 +332,15 @@ Device place(const Device& device, const Placement& placement, const std::string
   return complete;
 }
 
+std::int32_t rank_of(const Device& device, const Placement& placement) {
+  const auto owns = [&](const Device& worker) {
+    return worker.job() == device.job() && worker.replica() == device.replica() &&
+           worker.task() == device.task();
+  };
+  const auto found = std::ranges::find_if(placement.workers, owns);
+  return found == placement.workers.end() ? 0 : static_cast<std::int32_t>(found - placement.workers.begin());
+}
+
 Resolved resolve(const Request& request, const Placement& placement) {
   validate_options(request.op, request.options);
   Resolved resolved;
@@ -340,6 +349,7 @@ Resolved resolve(const Request& request, const Placement& placement) {
     PairResolver(request, i, placement, numbers).append_to(resolved.streams);
   }
   resolved.devices = numbers.take();
+  for (const Device& device : resolved.devices) resolved.device_rank.push_back(rank_of(device, placement));
   return resolved;
 }
 

@@ -62,6 +62,7 @@ struct Request {
 struct Placement {
   Device defaults;              // complete
   std::vector<Device> devices;  // complete; none: every device of the default's job, replica, task and type
+  std::vector<Device> workers;  // job, replica and task of each rank
 };
 
 enum class StreamPart : std::uint8_t { kDense, kSliceValues, kSliceIndices };
@@ -77,8 +78,9 @@ struct Stream {
 };
 
 struct Resolved {
-  std::vector<Device> devices;  // by their number in tasks
-  std::vector<Stream> streams;  // in the order of the pairs
+  std::vector<Device> devices;            // by their number in tasks
+  std::vector<std::int32_t> device_rank;  // of each device, the worker that owns it
+  std::vector<Stream> streams;            // in the order of the pairs
 };
 
 // What every call checks first, whatever else it is given.
@@ -86,6 +88,9 @@ void validate_options(ReduceOp op, const CommunicationOptions& options);
 
 // `device` completed; refused if it does not take part.
 Device place(const Device& device, const Placement& placement, const std::string& what);
+
+// The rank of the worker that owns a placed device.
+std::int32_t rank_of(const Device& device, const Placement& placement);
 
 Resolved resolve(const Request& request, const Placement& placement);
 
