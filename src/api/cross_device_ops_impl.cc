@@ -19,7 +19,7 @@ constexpr std::size_t kMaxBoundCalls = 128;
 constexpr std::chrono::minutes kDefaultTimeout{30};
 
 planner::Placement placement_of(const Cluster& cluster) {
-  return {cluster.state().defaults, cluster.state().devices};
+  return {cluster.state().defaults, cluster.state().devices, {}};
 }
 
 // Calls the user's function for a pack, which is one tensor of one pair.

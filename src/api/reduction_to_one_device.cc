@@ -14,7 +14,7 @@ planner::Policy policy_of(const std::optional<std::string>& reduce_to_device, bo
   policy.has_accumulation_fn = has_function;
   if (reduce_to_device) {
     // Any device of this process will do: it need not be among sources or destinations.
-    const planner::Placement placement{cluster ? cluster->state().defaults : Device().canonical(), {}};
+    const planner::Placement placement{cluster ? cluster->state().defaults : Device().canonical(), {}, {}};
     policy.reduce_to_device = planner::place(Device(*reduce_to_device), placement, "reduce_to_device");
   }
   return policy;

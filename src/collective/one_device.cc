@@ -1,118 +1,125 @@
 #include "collective/one_device.h"
 
+#include <set>
 #include <utility>
 
-#include "plan/builder.h"
+#include "collective/draft.h"
+#include "collective/shuffle.h"
+#include "collective/terms.h"
 
 namespace onesum::collective {
 namespace {
 
-using plan::Builder;
-using plan::Chunks;
-using plan::Contract;
-using plan::Operand;
+// The user's function needs whole replicas at one place: what is in other workers is sent there, and the
+// result comes back as from a shuffle.
+class ByFunction {
+ public:
+  ByFunction(Draft& draft, std::int32_t on) : draft_(draft), on_(on), all_(draft.units(0, 0)) {}
 
-// The buffers of a task; where a result replaces a replica both are the same buffer.
-struct Buffers {
-  std::vector<std::int32_t> inputs;
-  std::vector<std::int32_t> outputs;
+  void write() {
+    const Task& task = draft_.task();
+    const std::int32_t home = draft_.rank_of(on_);
+    std::set<std::int32_t> ranks = {home};
+    for (const Source& replica : task.replicas) ranks.insert(draft_.rank_of(replica.device));
+    for (const Target& target : task.destinations) ranks.insert(draft_.rank_of(target.device));
+    for (const std::int32_t rank : ranks) {
+      if (!draft_.writes(rank)) continue;
+      const std::int32_t lane = draft_.add_lane(rank);
+      if (rank == home) {
+        call(lane);
+      } else {
+        send_replicas(lane, rank);
+        collect(lane, rank);
+      }
+    }
+  }
+
+ private:
+  Message replica_message(std::size_t replica) const {
+    const Source& source = draft_.task().replicas[replica];
+    return {source.device, on_, 1, source.element};
+  }
+
+  void send_replicas(std::int32_t lane, std::int32_t rank) {
+    for (std::size_t r = 0; r < draft_.task().replicas.size(); ++r) {
+      const std::int32_t device = draft_.task().replicas[r].device;
+      if (draft_.rank_of(device) != rank) continue;
+      const std::int32_t slot = draft_.slot(0, replica_message(r));
+      draft_.copy(lane, device, draft_.input(static_cast<std::int32_t>(r)), all_, std::span(&slot, 1));
+    }
+  }
+
+  std::vector<std::int32_t> results_of(std::int32_t rank) const {
+    std::vector<std::int32_t> results;
+    for (std::size_t d = 0; d < draft_.task().destinations.size(); ++d) {
+      if (draft_.rank_of(draft_.task().destinations[d].device) == rank)
+        results.push_back(static_cast<std::int32_t>(d));
+    }
+    return results;
+  }
+
+  Message result_message(std::int32_t first_result) const {
+    const Task& task = draft_.task();
+    return {on_, task.destinations[static_cast<std::size_t>(first_result)].device, 0, task.output};
+  }
+
+  void call(std::int32_t lane) {
+    const Task& task = draft_.task();
+    const std::int32_t home = draft_.rank_of(on_);
+    std::vector<std::int32_t> sources;
+    std::vector<Message> views;
+    for (std::size_t r = 0; r < task.replicas.size(); ++r) {
+      if (draft_.rank_of(task.replicas[r].device) == home) {
+        sources.push_back(draft_.input(static_cast<std::int32_t>(r)));
+        continue;
+      }
+      views.push_back(replica_message(r));
+      sources.push_back(draft_.receive(lane, 0, views.back(), all_));
+    }
+    const std::int32_t result = draft_.function_result(on_);
+    draft_.call(lane, on_, sources, result);
+    for (const Message& message : views) draft_.release(lane, 0, message);
+
+    std::vector<std::int32_t> destinations;
+    std::set<std::int32_t> told;
+    for (std::size_t d = 0; d < task.destinations.size(); ++d) {
+      const auto destination = static_cast<std::int32_t>(d);
+      const std::int32_t rank = draft_.rank_of(task.destinations[d].device);
+      if (rank == home) {
+        destinations.push_back(draft_.output(destination));
+      } else if (told.insert(rank).second) {
+        destinations.push_back(draft_.slot(0, result_message(destination)));
+      }
+    }
+    draft_.finish(lane, on_, {{}, {{result, 0}}, false}, all_, destinations);
+  }
+
+  void collect(std::int32_t lane, std::int32_t rank) {
+    const std::vector<std::int32_t> results = results_of(rank);
+    if (results.empty()) return;
+    const Message message = result_message(results.front());
+    const std::int32_t view = draft_.receive(lane, 0, message, all_);
+    draft_.copy(lane, message.to, view, all_, draft_.outputs(results));
+    draft_.release(lane, 0, message);
+  }
+
+  Draft& draft_;
+  std::int32_t on_;
+  plan::Chunks all_;
 };
-
-plan::Pack pack_of(const Task& task) {
-  plan::Pack pack;
-  pack.contract = task.contract;
-  pack.accumulator = task.accumulator;
-  pack.output = task.output;
-  pack.divisor = task.divisor;
-  for (const Source& replica : task.replicas) pack.replicas.push_back(replica.device);
-  for (const Target& target : task.destinations) pack.destinations.push_back(target.device);
-  if (task.contract == Contract::kConcatenate) {
-    pack.split = {{plan::SplitRule::kCounts, static_cast<std::uint32_t>(task.replicas.size())}};
-  }
-  return pack;
-}
-
-Buffers add_buffers(Builder& builder, std::int32_t pack, const Task& task) {
-  Buffers buffers;
-  std::vector<bool> replaced(task.replicas.size());
-  for (const Target& target : task.destinations) {
-    if (target.in_place_of >= 0) replaced[static_cast<std::size_t>(target.in_place_of)] = true;
-  }
-  for (std::size_t r = 0; r < task.replicas.size(); ++r) {
-    const auto replica = static_cast<std::int32_t>(r);
-    const Element element = task.replicas[r].element;
-    buffers.inputs.push_back(replaced[r] ? builder.inout(pack, replica, element)
-                                         : builder.input(pack, replica, element));
-  }
-  for (std::size_t d = 0; d < task.destinations.size(); ++d) {
-    const std::int32_t replica = task.destinations[d].in_place_of;
-    buffers.outputs.push_back(replica >= 0 ? buffers.inputs[static_cast<std::size_t>(replica)]
-                                           : builder.output(pack, static_cast<std::int32_t>(d)));
-  }
-  return buffers;
-}
-
-// Every destination's chunks = one buffer's, converted and divided as the task says.
-void spread(Builder& builder, std::int32_t lane, std::int32_t on, const Task& task, Element from_element,
-            std::int32_t from, const std::vector<std::int32_t>& to, Chunks chunks) {
-  std::vector<Operand> destinations;
-  for (const std::int32_t buffer : to) {
-    if (buffer != from) destinations.push_back({buffer, chunks});
-  }
-  if (destinations.empty()) return;  // the one result is already where it belongs
-  const Operand source{from, chunks};
-  if (from_element == task.output && task.divisor == 1) {
-    builder.copy(lane, on, destinations, source);
-  } else {
-    builder.reduce(lane, on, destinations, std::span(&source, 1), task.accumulator, task.divisor);
-  }
-}
-
-void sum_by_tree(Builder& builder, std::int32_t lane, std::int32_t on, const Task& task,
-                 const Buffers& buffers) {
-  const Chunks all = builder.all_chunks(0);
-  std::vector<Operand> sources;
-  const std::vector<std::uint8_t> merges = plan::canonical_merges(task.replicas.size());
-  for (std::size_t r = 0; r < task.replicas.size(); ++r)
-    sources.push_back({buffers.inputs[r], all, merges[r]});
-  std::vector<Operand> destinations;
-  for (const std::int32_t buffer : buffers.outputs) destinations.push_back({buffer, all});
-  builder.reduce(lane, on, destinations, sources, task.accumulator, task.divisor);
-}
-
-void sum_by_function(Builder& builder, std::int32_t lane, std::int32_t on, const Task& task,
-                     const Buffers& buffers) {
-  const Chunks all = builder.all_chunks(0);
-  const Element element = task.replicas.front().element;
-  const std::int32_t result = builder.temp(0, on, element, all);
-  std::vector<Operand> sources;
-  for (const std::int32_t input : buffers.inputs) sources.push_back({input, all});
-  builder.call(lane, on, {result, all}, sources, element);
-  spread(builder, lane, on, task, element, result, buffers.outputs, all);
-}
 
 }  // namespace
 
-plan::Plan one_device(const std::vector<std::int32_t>& device_rank, const Task& task, std::int32_t on,
+plan::Plan one_device(const Topology& topology, const Task& task, std::int32_t on,
                       Accumulation accumulation) {
-  Builder builder("one_device", device_rank);
-  const std::int32_t pack = builder.add_pack(pack_of(task));
-  const std::int32_t lane = builder.add_lane(device_rank[static_cast<std::size_t>(on)]);
-  const Buffers buffers = add_buffers(builder, pack, task);
-  if (task.contract == Contract::kConcatenate) {
-    for (std::uint32_t r = 0; r < task.replicas.size(); ++r) {
-      spread(builder, lane, on, task, task.replicas[r].element, buffers.inputs[r], buffers.outputs, {r, 1});
-    }
-  } else if (accumulation == Accumulation::kFunction) {
-    builder.claim_order("accumulation_fn");
-    sum_by_function(builder, lane, on, task, buffers);
-  } else if (task.replicas.size() == 1) {
-    spread(builder, lane, on, task, task.replicas.front().element, buffers.inputs.front(), buffers.outputs,
-           builder.all_chunks(pack));
+  Draft draft("one_device", topology, task, {});
+  if (accumulation == Accumulation::kFunction) {
+    draft.claim_order("accumulation_fn");
+    ByFunction(draft, on).write();
   } else {
-    sum_by_tree(builder, lane, on, task, buffers);
+    write_shuffle(draft, level_of_devices(task), std::span(&on, 1), 0);
   }
-  return std::move(builder).take();
+  return std::move(draft).take();
 }
 
 }  // namespace onesum::collective

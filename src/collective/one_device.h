@@ -8,10 +8,10 @@
 //            ┌──────┬──┴───┬──────┐
 //   after    s      s      s      s
 //
-// Steps: 1 (one per replica for concatenation; 2 with a user's function, whose result is then copied out).
-// Bytes: N·B read and D·B written for N replicas and D results of B bytes. Needs devices that can address
-// each other's memory, as all CPU devices of a process can. `on` may be any device, neither source nor
-// destination.
+// It is a shuffle (collective/shuffle.h) with one owner: replicas of other workers arrive in messages, and
+// results leave in one message for each worker. Steps: 1 inside a worker (2 with a user's function, whose
+// result is then copied out). Bytes: N·B read and D·B written for N replicas and D results of B bytes. `on`
+// may be any device, neither source nor destination.
 #pragma once
 
 #include "collective/task.h"
@@ -20,10 +20,11 @@ namespace onesum::collective {
 
 enum class Accumulation : std::uint8_t {
   kTree,      // our sum, canonical
-  kFunction,  // the user's accumulation_fn on whole tensors; Contract::kReduce only
+  kFunction,  // the user's accumulation_fn on whole tensors
 };
 
-plan::Plan one_device(const std::vector<std::int32_t>& device_rank, const Task& task, std::int32_t on,
+// For tasks of Contract::kReduce.
+plan::Plan one_device(const Topology& topology, const Task& task, std::int32_t on,
                       Accumulation accumulation = Accumulation::kTree);
 
 }  // namespace onesum::collective

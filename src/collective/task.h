@@ -1,5 +1,5 @@
-// What an algorithm is asked to do with one pack. Devices are small numbers; nothing here has a size or an
-// address.
+// What an algorithm is asked to do with one pack, and among whom. Devices are small numbers; nothing here has
+// a size or an address.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +30,14 @@ struct Task {
   std::vector<Source> replicas;
   std::vector<Target> destinations;
   friend bool operator==(const Task&, const Task&) = default;
+};
+
+// The devices, and the worker that owns each.
+struct Topology {
+  std::vector<std::int32_t> device_rank;
+  std::vector<std::int32_t> hosts;  // of each rank, the device that is its CPU:0
+  std::int32_t rank_of(std::int32_t device) const { return device_rank[static_cast<std::size_t>(device)]; }
+  friend bool operator==(const Topology&, const Topology&) = default;
 };
 
 }  // namespace onesum::collective

@@ -108,6 +108,8 @@ std::int32_t Builder::release(std::int32_t lane, std::int32_t channel) {
   return append(lane, step, {}, {});
 }
 
+std::int32_t Builder::counts(std::int32_t /*lane*/, std::int32_t /*pack*/) { return 0; }
+
 std::int32_t Builder::wait(std::int32_t lane, std::int32_t other_lane, std::int32_t step_number) {
   Step step;
   step.op = Op::kWait;
@@ -121,6 +123,11 @@ void Builder::claim_order(std::string order) { plan_.order = std::move(order); }
 Plan Builder::take() && {
   lay_out_operands(plan_);
   return std::move(plan_);
+}
+
+void Builder::drop_steps() {
+  for (Lane& lane : plan_.lanes) lane.steps.clear();
+  plan_.operands.clear();
 }
 
 std::int32_t Builder::append(std::int32_t lane, Step step, std::span<const Operand> destinations,

@@ -39,10 +39,15 @@ class Builder {
                     std::span<const Operand> sources, Element accumulator, std::int64_t divisor = 1);
   std::int32_t recv(std::int32_t lane, std::int32_t channel, Operand view);
   std::int32_t release(std::int32_t lane, std::int32_t channel);
+  std::int32_t counts(std::int32_t lane, std::int32_t pack);
   std::int32_t wait(std::int32_t lane, std::int32_t other_lane, std::int32_t step_number);
 
   void claim_order(std::string order);  // unless it is canonical
   Plan take() &&;                       // its operands laid out in the order of lanes and steps
+
+  // What is there so far; and to forget its steps, for plans that are read while they are written.
+  const Plan& plan() const noexcept { return plan_; }
+  void drop_steps();
 
  private:
   std::int32_t add_buffer(Buffer buffer);

@@ -21,22 +21,28 @@ void list_name(std::string& list, std::vector<std::string>& names, const std::st
   list += (names.size() == 1 ? "" : " + ") + name;
 }
 
+std::vector<const Plan*> pointers_to(std::span<const Plan> plans) {
+  std::vector<const Plan*> pointers;
+  for (const Plan& plan : plans) pointers.push_back(&plan);
+  return pointers;
+}
+
 class Composition {
  public:
-  Composition(std::span<const Plan> plans, LaneUse lanes, bool in_sequence)
+  Composition(std::span<const Plan* const> plans, LaneUse lanes, bool in_sequence)
       : plans_(plans), lane_use_(lanes), in_sequence_(in_sequence) {}
 
   Plan compose() {
     if (plans_.empty()) refuse("no plans to compose");
-    whole_.device_rank = plans_.front().device_rank;
+    whole_.device_rank = plans_.front()->device_rank;
     whole_.order.clear();
     for (std::size_t i = 0; i < plans_.size(); ++i) {
-      if (plans_[i].device_rank != whole_.device_rank) {
+      if (plans_[i]->device_rank != whole_.device_rank) {
         refuse(fmt::format("plan {} is over other devices than plan 0", i));
       }
-      list_name(whole_.algorithm, algorithms_, plans_[i].algorithm);
-      list_name(whole_.order, orders_, plans_[i].order);
-      append(plans_[i]);
+      list_name(whole_.algorithm, algorithms_, plans_[i]->algorithm);
+      list_name(whole_.order, orders_, plans_[i]->order);
+      append(*plans_[i]);
     }
     lay_out_operands(whole_);
     return std::move(whole_);
@@ -141,7 +147,7 @@ class Composition {
     }
   }
 
-  std::span<const Plan> plans_;
+  std::span<const Plan* const> plans_;
   LaneUse lane_use_;
   bool in_sequence_;
   Plan whole_;
@@ -158,10 +164,16 @@ class Composition {
 
 }  // namespace
 
-Plan side_by_side(std::span<const Plan> plans, LaneUse lanes) {
+Plan side_by_side(std::span<const Plan* const> plans, LaneUse lanes) {
   return Composition(plans, lanes, false).compose();
 }
 
-Plan in_sequence(std::span<const Plan> plans) { return Composition(plans, LaneUse::kShared, true).compose(); }
+Plan side_by_side(std::span<const Plan> plans, LaneUse lanes) {
+  return side_by_side(pointers_to(plans), lanes);
+}
+
+Plan in_sequence(std::span<const Plan> plans) {
+  return Composition(pointers_to(plans), LaneUse::kShared, true).compose();
+}
 
 }  // namespace onesum::plan

@@ -19,6 +19,7 @@ enum class LaneUse : std::uint8_t { kShared, kSeparate };
 // Plans that have nothing to do with each other. Proved if each of them is (plan/verify.h): none waits for
 // another, and shared lanes take them in the same order everywhere. Throws invalid_argument if there is no
 // plan or they are not over the same devices.
+Plan side_by_side(std::span<const Plan* const> plans, LaneUse lanes = LaneUse::kShared);
 Plan side_by_side(std::span<const Plan> plans, LaneUse lanes = LaneUse::kShared);
 
 // The same, but on each rank no step of a plan begins before all steps of the plans before it are done on

@@ -77,27 +77,19 @@ void lay_out_operands(Plan& plan) {
   plan.operands = std::move(operands);
 }
 
-namespace {
-
-// A subtree already summed: replicas [begin, end).
-struct Block {
-  std::size_t begin;
-  std::size_t end;
-};
-
-// Whether the canonical tree over n replicas adds exactly these two neighbours. Every border between replicas
-// is where exactly one node of the tree is split: the walk looks for the node split at theirs.
+// Every border between replicas is where exactly one node of the tree is split: the walk looks for the node
+// split at theirs.
 bool are_siblings(const Block& left, const Block& right, std::size_t n) {
   Block node{0, n};
   while (node.end - node.begin > 1) {
     const std::size_t middle = node.begin + std::bit_floor(node.end - node.begin - 1);
-    if (middle == right.begin) return node.begin == left.begin && node.end == right.end;
+    if (middle == right.begin) {
+      return left.end == middle && node.begin == left.begin && node.end == right.end;
+    }
     (right.begin < middle ? node.end : node.begin) = middle;
   }
   return false;
 }
-
-}  // namespace
 
 std::vector<std::uint8_t> canonical_merges(std::span<const std::uint32_t> widths) {
   std::size_t replicas = 0;

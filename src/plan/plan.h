@@ -185,4 +185,14 @@ std::vector<std::uint8_t> canonical_merges(std::span<const std::uint32_t> widths
 // The same for n replicas.
 std::vector<std::uint8_t> canonical_merges(std::size_t replicas);
 
+// A subtree of that tree, or a part of one: replicas [begin, end).
+struct Block {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  friend bool operator==(const Block&, const Block&) = default;
+};
+
+// Whether the canonical tree over n replicas adds exactly these two neighbours.
+bool are_siblings(const Block& left, const Block& right, std::size_t n);
+
 }  // namespace onesum::plan

@@ -5,6 +5,8 @@
 
 #include <onesum/error.h>
 
+#include "collective/all_reduce.h"
+#include "collective/concatenate.h"
 #include "collective/one_device.h"
 #include "plan/compose.h"
 #include "plan/verify.h"
@@ -34,69 +36,128 @@ void add_task(Hasher& hasher, const collective::Task& task) {
   }
 }
 
-// Everything that shapes the plan. Plans are symbolic in size, so only what tells packs apart counts, not how
-// long they are.
-Fingerprint fingerprint_of(const std::vector<PackOfStreams>& packs, const std::vector<Selection>& selections,
-                           const std::vector<Device>& devices) {
+void add_scheme(Hasher& hasher, const collective::Scheme& scheme) {
+  hasher.add(scheme.inside ? 1 + static_cast<std::uint64_t>(*scheme.inside) : 0);
+  hasher.add(static_cast<std::uint64_t>(scheme.across));
+  hasher.add(scheme.shards);
+  hasher.add(scheme.fast ? 1 : 0);
+  hasher.add(scheme.number);
+}
+
+// Everything that shapes the part of a plan that one pack is. Plans are symbolic in size, so it does not
+// count how long the pack is.
+Fingerprint fingerprint_of(const PackOfStreams& pack, const Selection& selection,
+                           const collective::Topology& topology) {
   Hasher hasher;
-  hasher.add(devices.size());
-  for (const Device& device : devices) hasher.add(device.hash());
-  for (std::size_t p = 0; p < packs.size(); ++p) {
-    add_task(hasher, packs[p].task);
-    hasher.add(selections[p].algorithm);
-    hasher.add(selections[p].on.hash());
-    hasher.add(static_cast<std::uint64_t>(selections[p].accumulation));
-  }
+  hasher.add(topology.device_rank.size());
+  for (const std::int32_t rank : topology.device_rank) hasher.add(static_cast<std::uint64_t>(rank));
+  for (const std::int32_t host : topology.hosts) hasher.add(static_cast<std::uint64_t>(host));
+  add_task(hasher, pack.task);
+  hasher.add(static_cast<std::uint64_t>(pack.route.way));
+  hasher.add(static_cast<std::uint64_t>(selection.on));
+  hasher.add(static_cast<std::uint64_t>(selection.accumulation));
+  add_scheme(hasher, selection.scheme);
   return hasher.finish();
 }
 
-std::int32_t number_of(const Device& device, std::vector<Device>& devices) {
-  const auto found = std::find(devices.begin(), devices.end(), device);
-  if (found == devices.end()) {
-    devices.push_back(device);
-    return static_cast<std::int32_t>(devices.size() - 1);
-  }
-  return static_cast<std::int32_t>(found - devices.begin());
+std::int32_t number_of(const Device& device, const Placement& placement, Resolved& resolved) {
+  const auto found = std::ranges::find(resolved.devices, device);
+  if (found != resolved.devices.end()) return static_cast<std::int32_t>(found - resolved.devices.begin());
+  resolved.devices.push_back(device);
+  resolved.device_rank.push_back(rank_of(device, placement));
+  return static_cast<std::int32_t>(resolved.devices.size() - 1);
 }
 
-plan::Plan build(const std::vector<PackOfStreams>& packs, const std::vector<Selection>& selections,
-                 const std::vector<std::int32_t>& on, std::size_t num_devices) {
-  const std::vector<std::int32_t> device_rank(num_devices, 0);  // all of this process
-  std::vector<plan::Plan> parts;
-  for (std::size_t p = 0; p < packs.size(); ++p) {
-    parts.push_back(collective::one_device(device_rank, packs[p].task, on[p], selections[p].accumulation));
+bool sums_on_hosts(const Policy& policy) {
+  return std::ranges::any_of(
+      policy.specs, [](const AllReduceSpec& spec) { return spec.alg.find("pscpu") != std::string::npos; });
+}
+
+// The workers' CPUs become devices of the plan only where an algorithm may use them.
+collective::Topology topology_of(const Policy& policy, const Placement& placement, Resolved& resolved) {
+  collective::Topology topology;
+  if (sums_on_hosts(policy)) {
+    if (placement.workers.empty())
+      topology.hosts = {number_of(placement.defaults.host(), placement, resolved)};
+    for (const Device& worker : placement.workers) {
+      topology.hosts.push_back(number_of(worker.host().canonical(), placement, resolved));
+    }
   }
-  return plan::side_by_side(parts);
+  topology.device_rank = resolved.device_rank;
+  return topology;
+}
+
+// Larger plans are proved by tests of the algorithms that make them.
+constexpr std::size_t kMostRanksToProve = 64;
+
+void prove(const plan::Plan& plan) {
+  const auto ranks = static_cast<std::size_t>(*std::ranges::max_element(plan.device_rank)) + 1;
+  if (ranks <= kMostRanksToProve) plan::verify(plan);
+}
+
+// Parts that are proved make a whole that is: plan/compose.h.
+std::shared_ptr<const plan::Plan> composed(const std::vector<std::shared_ptr<const plan::Plan>>& parts) {
+  std::vector<const plan::Plan*> plans;
+  for (const auto& part : parts) plans.push_back(part.get());
+  return std::make_shared<const plan::Plan>(plan::side_by_side(plans));
+}
+
+plan::Plan build(const PackOfStreams& pack, const Selection& selection,
+                 const collective::Topology& topology) {
+  switch (pack.route.way) {
+    case Way::kConcatenate:
+      return collective::concatenate(topology, pack.task, selection.on);
+    case Way::kAllReduce:
+      return collective::all_reduce(topology, pack.task, selection.scheme);
+    default:
+      return collective::one_device(topology, pack.task, selection.on, selection.accumulation);
+  }
 }
 
 }  // namespace
 
-Planner::Planner(Policy policy, Placement placement)
-    : policy_(std::move(policy)), placement_(std::move(placement)) {}
+Planner::Planner(Policy policy, Placement placement, const plan::CostConstants& constants)
+    : policy_(std::move(policy)), placement_(std::move(placement)), constants_(constants) {}
 
 Planned Planner::plan(const Request& request) {
   if (request.pairs.empty()) {
     throw Error(ErrorCode::kInvalidArgument, "no pairs to make a plan for; expected at least one");
   }
   Resolved resolved = resolve(request, placement_);
-  std::vector<PackOfStreams> packs = pack_streams(resolved.streams, uses_function(request.kind, policy_));
+  std::vector<PackOfStreams> packs =
+      pack_streams(resolved.streams, request.kind, policy_, request.options.bytes_per_pack);
+  const std::int32_t on =
+      policy_.reduce_to_device ? number_of(*policy_.reduce_to_device, placement_, resolved) : -1;
+  const collective::Topology topology = topology_of(policy_, placement_, resolved);
+  const Surroundings surroundings{request.kind,     policy_,  request.options,
+                                  resolved.devices, topology, constants_};
 
   Planned planned;
   std::vector<Selection> selections;
-  std::vector<std::int32_t> on;
+  std::vector<Fingerprint> fingerprints;
+  Hasher whole;
   for (const PackOfStreams& pack : packs) {
-    selections.push_back(select(pack, request.kind, policy_, resolved.devices));
-    on.push_back(number_of(selections.back().on, resolved.devices));
+    selections.push_back(select(pack, on, surroundings));
     planned.choices.push_back({selections.back().algorithm, selections.back().reason});
+    fingerprints.push_back(fingerprint_of(pack, selections.back(), topology));
+    whole.add(fingerprints.back().high);
+    whole.add(fingerprints.back().low);
   }
-
-  const Fingerprint fingerprint = fingerprint_of(packs, selections, resolved.devices);
+  const Fingerprint fingerprint = whole.finish();
   planned.plan = cached_plan(fingerprint);
   if (!planned.plan) {
-    auto plan = std::make_shared<const plan::Plan>(build(packs, selections, on, resolved.devices.size()));
-    plan::verify(*plan);
-    keep(fingerprint, plan);
-    planned.plan = std::move(plan);
+    std::vector<std::shared_ptr<const plan::Plan>> parts;
+    for (std::size_t p = 0; p < packs.size(); ++p) {
+      std::shared_ptr<const plan::Plan> part = cached_plan(fingerprints[p]);
+      if (!part) {
+        part = std::make_shared<const plan::Plan>(build(packs[p], selections[p], topology));
+        prove(*part);
+        keep(fingerprints[p], part);
+      }
+      parts.push_back(std::move(part));
+    }
+    planned.plan = parts.size() == 1 ? parts.front() : composed(parts);
+    keep(fingerprint, planned.plan);
   }
   for (PackOfStreams& pack : packs) {
     planned.tables.push_back(std::move(pack.table));

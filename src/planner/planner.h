@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "plan/cost.h"
 #include "plan/pack_table.h"
 #include "plan/plan.h"
 #include "planner/policy.h"
@@ -37,7 +38,7 @@ struct Planned {
 
 class Planner {
  public:
-  Planner(Policy policy, Placement placement);
+  Planner(Policy policy, Placement placement, const plan::CostConstants& constants = {});
 
   const Policy& policy() const noexcept { return policy_; }
   const Placement& placement() const noexcept { return placement_; }
@@ -51,6 +52,7 @@ class Planner {
 
   Policy policy_;
   Placement placement_;
+  plan::CostConstants constants_;
   mutable std::mutex mutex_;  // of plans_
   std::unordered_map<Fingerprint, std::shared_ptr<const plan::Plan>, FingerprintHash> plans_;
 };

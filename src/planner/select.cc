@@ -2,37 +2,77 @@
 
 #include <fmt/format.h>
 
-namespace onesum::planner {
+#include <onesum/error.h>
 
-bool uses_function(CallKind kind, const Policy& policy) noexcept {
-  return policy.has_accumulation_fn && (kind == CallKind::kReduce || kind == CallKind::kBatchReduce);
+#include "planner/automatic.h"
+
+namespace onesum::planner {
+namespace {
+
+std::string name_of_device(std::int32_t number, const Surroundings& surroundings) {
+  return surroundings.devices[static_cast<std::size_t>(number)].to_string();
 }
 
-Selection select(const PackOfStreams& pack, CallKind kind, const Policy& policy,
-                 const std::vector<Device>& devices) {
+Selection select_one_device(const PackOfStreams& pack, std::int32_t on, const Surroundings& surroundings) {
+  const Policy& policy = surroundings.policy;
   Selection selection;
-  selection.algorithm = "one_device";
-  if (kind == CallKind::kBroadcast) {
-    selection.on = devices[static_cast<std::size_t>(pack.task.replicas.front().device)];
-    selection.reason =
-        fmt::format("a broadcast copies from where the value is, {}", selection.on.to_string());
+  selection.algorithm = pack.route.way == Way::kConcatenate ? "concatenate" : "one_device";
+  if (surroundings.kind == CallKind::kBroadcast) {
+    selection.on = pack.task.replicas.front().device;
+    selection.reason = fmt::format("a broadcast copies from where the value is, {}",
+                                   name_of_device(selection.on, surroundings));
     return selection;
   }
-  if (policy.reduce_to_device) {
-    selection.on = *policy.reduce_to_device;
-    selection.reason = fmt::format("{} was given reduce_to_device {}", policy.name, selection.on.to_string());
+  if (on >= 0) {
+    selection.on = on;
+    selection.reason =
+        fmt::format("{} was given reduce_to_device {}", policy.name, name_of_device(on, surroundings));
   } else {
-    selection.on = devices[static_cast<std::size_t>(pack.task.destinations.front().device)];
-    selection.reason = fmt::format("{} works on the first device of the destination, {}", policy.name,
-                                   selection.on.to_string());
+    selection.on = pack.task.destinations.front().device;
+    selection.reason = fmt::format("{} works on the first device of the destination, {}",
+                                   policy.specs.empty() || pack.route.way == Way::kConcatenate
+                                       ? policy.name
+                                       : "a reduce that is not an all-reduce",
+                                   name_of_device(selection.on, surroundings));
   }
-  if (pack.task.contract == plan::Contract::kConcatenate) {
+  if (pack.route.way == Way::kConcatenate) {
     selection.reason += "; the replicas are copied one after the other";
-  } else if (uses_function(kind, policy)) {
+  } else if (uses_function(surroundings.kind, policy)) {
     selection.accumulation = collective::Accumulation::kFunction;
     selection.reason += ", with the caller's accumulation_fn";
   }
   return selection;
+}
+
+std::string in_bytes(std::int64_t limit) {
+  return limit < 0 ? "without a limit" : fmt::format("up to {} bytes", limit);
+}
+
+Selection select_all_reduce(const PackOfStreams& pack, const Surroundings& surroundings) {
+  const AllReduceSpec& spec = surroundings.policy.specs[pack.route.spec];
+  Selection selection;
+  selection.reason = fmt::format("spec {} ({}, {})", pack.route.spec, spec.alg, in_bytes(spec.limit));
+  if (spec.alg == "auto") {
+    const std::vector<Candidate> ranked = candidates(surroundings.topology, pack.task, pack.table.elements(),
+                                                     surroundings.options, surroundings.constants);
+    selection.scheme = ranked.front().scheme;
+    selection.reason += ": " + reason_of(ranked);
+  } else {
+    const auto scheme = collective::scheme_named(spec.alg, static_cast<std::uint32_t>(spec.shards));
+    if (!scheme) throw Error(ErrorCode::kInternal, "no algorithm is named " + spec.alg);
+    selection.scheme = *scheme;
+    selection.scheme.fast = surroundings.options.numerics == Numerics::kFast;
+  }
+  selection.scheme = collective::with_number(selection.scheme, surroundings.topology, pack.task, pack.number);
+  selection.algorithm = to_string(selection.scheme);
+  return selection;
+}
+
+}  // namespace
+
+Selection select(const PackOfStreams& pack, std::int32_t on, const Surroundings& surroundings) {
+  return pack.route.way == Way::kAllReduce ? select_all_reduce(pack, surroundings)
+                                           : select_one_device(pack, on, surroundings);
 }
 
 }  // namespace onesum::planner

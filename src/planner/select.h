@@ -1,26 +1,38 @@
 // Gives each pack an algorithm, and the reason in words.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "collective/all_reduce.h"
 #include "collective/one_device.h"
+#include "collective/task.h"
+#include "plan/cost.h"
 #include "planner/pack.h"
 #include "planner/policy.h"
 
 namespace onesum::planner {
 
 struct Selection {
-  std::string algorithm;
+  std::string algorithm;  // its name, with shards: "pscpu/pscpu#2"
   std::string reason;
-  Device on;  // where the sum is formed
+  std::int32_t on = 0;  // Way::kOneDevice, kConcatenate: where it is done
   collective::Accumulation accumulation = collective::Accumulation::kTree;
+  collective::Scheme scheme;  // Way::kAllReduce
 };
 
-// Whether a call's dense values go through the user's function: copies never do.
-bool uses_function(CallKind kind, const Policy& policy) noexcept;
+// What a selection may look at besides the pack.
+struct Surroundings {
+  CallKind kind = CallKind::kBatchReduce;
+  const Policy& policy;
+  const CommunicationOptions& options;
+  const std::vector<Device>& devices;  // by their number in tasks
+  const collective::Topology& topology;
+  const plan::CostConstants& constants;
+};
 
-// `devices`: by their number in the pack's task.
-Selection select(const PackOfStreams& pack, CallKind kind, const Policy& policy,
-                 const std::vector<Device>& devices);
+// `on`: the number of the policy's reduce_to_device; -1 if it has none.
+Selection select(const PackOfStreams& pack, std::int32_t on, const Surroundings& surroundings);
 
 }  // namespace onesum::planner

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "collective/concatenate.h"
 #include "plan/simulate.h"
 #include "plan/text.h"
 #include "plan/verify.h"
@@ -45,13 +46,15 @@ Task task_of(const Types& types, std::size_t replicas, const std::vector<Target>
 }
 
 plan::Plan build(const Task& task, std::int32_t on, Accumulation accumulation = Accumulation::kTree) {
-  return one_device(std::vector<std::int32_t>(kDevices, 0), task, on, accumulation);
+  static const Topology topology{std::vector<std::int32_t>(kDevices, 0), {0}};
+  if (task.contract == Contract::kConcatenate) return concatenate(topology, task, on);
+  return one_device(topology, task, on, accumulation);
 }
 
 void expect_proved(const Task& task, std::int32_t on, const std::string& what) {
   SCOPED_TRACE(what);
   const plan::Plan plan = build(task, on);
-  EXPECT_EQ(plan.algorithm, "one_device");
+  EXPECT_EQ(plan.algorithm, task.contract == Contract::kConcatenate ? "concatenate" : "one_device");
   EXPECT_EQ(plan.order, "canonical");
   plan::Proof proof;
   ASSERT_NO_THROW(proof = plan::verify(plan)) << plan::to_text(plan);

@@ -1,0 +1,15 @@
+// What a party brings to a level: its terms, with buffers for leaves.
+#pragma once
+
+#include <vector>
+
+#include "collective/draft.h"
+#include "collective/terms.h"
+
+namespace onesum::collective {
+
+// The terms of a party of this lane's rank. Where the level says so, the worker's ring is written first.
+std::vector<Term> open_party(Draft& draft, std::int32_t lane, const Level& level, std::size_t party,
+                             std::uint32_t shard);
+
+}  // namespace onesum::collective

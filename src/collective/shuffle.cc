@@ -1,0 +1,152 @@
+#include "collective/shuffle.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "collective/party.h"
+
+namespace onesum::collective {
+namespace {
+
+using plan::Chunks;
+
+class Shuffle {
+ public:
+  Shuffle(Draft& draft, const Level& level, std::span<const std::int32_t> owners, std::uint32_t shard)
+      : draft_(draft), level_(level), owners_(owners), shard_(shard) {
+    for (std::size_t p = 0; p < level.parties.size(); ++p) {
+      parties_[draft.rank_of(level.parties[p].device)].push_back(p);
+      most_terms_ = std::max(most_terms_, level.parties[p].terms.size());
+    }
+    for (std::size_t d = 0; d < draft.task().destinations.size(); ++d) {
+      const std::int32_t rank = draft.rank_of(draft.task().destinations[d].device);
+      results_[rank].push_back(static_cast<std::int32_t>(d));
+    }
+  }
+
+  void write() {
+    std::map<std::int32_t, bool> ranks;
+    for (const auto& [rank, parties] : parties_) ranks[rank] = true;
+    for (const auto& [rank, results] : results_) ranks[rank] = true;
+    for (const std::int32_t owner : owners_) ranks[draft_.rank_of(owner)] = true;
+    for (const auto& [rank, present] : ranks) {
+      if (draft_.writes(rank)) write_rank(rank);
+    }
+  }
+
+ private:
+  std::uint32_t num_units() const { return static_cast<std::uint32_t>(owners_.size()); }
+  Chunks unit(std::uint32_t number) const { return draft_.units(shard_, number); }
+
+  void write_rank(std::int32_t rank) {
+    const std::int32_t lane = draft_.add_lane(rank);
+    std::map<std::size_t, std::vector<Term>> terms;  // of the rank's parties
+    const auto own = parties_.find(rank);
+    if (own != parties_.end()) {
+      for (const std::size_t party : own->second) {
+        terms.emplace(party, open_party(draft_, lane, level_, party, shard_));
+      }
+    }
+    // Everyone begins with another owner, so that no owner is sent to by all at once.
+    for (std::uint32_t i = 1; i <= num_units(); ++i) {
+      const std::uint32_t number = (static_cast<std::uint32_t>(rank) + i) % num_units();
+      if (owner_rank(number) != rank) send_terms(lane, number, terms);
+    }
+    for (std::uint32_t number = 0; number < num_units(); ++number) {
+      if (owner_rank(number) == rank) add_up(lane, rank, number, terms);
+    }
+    for (std::uint32_t number = 0; number < num_units(); ++number) {
+      if (owner_rank(number) != rank && results_.contains(rank)) collect(lane, rank, number);
+    }
+  }
+
+  std::int32_t owner(std::uint32_t number) const { return owners_[number]; }
+  std::int32_t owner_rank(std::uint32_t number) const { return draft_.rank_of(owner(number)); }
+
+  Message term_message(std::size_t party, std::uint32_t number, std::size_t term) const {
+    const auto ordinal = static_cast<std::int32_t>(number * most_terms_ + term);
+    return {level_.parties[party].device, owner(number), 2 * ordinal + 1,
+            draft_.travels_in(level_.parties[party].terms[term], level_.narrow)};
+  }
+
+  Message result_message(std::uint32_t number, std::int32_t rank) const {
+    const std::int32_t first = results_.at(rank).front();
+    return {owner(number), draft_.task().destinations[static_cast<std::size_t>(first)].device,
+            2 * static_cast<std::int32_t>(number), draft_.task().output};
+  }
+
+  void send_terms(std::int32_t lane, std::uint32_t number,
+                  const std::map<std::size_t, std::vector<Term>>& terms) {
+    for (const auto& [party, own] : terms) {
+      for (std::size_t t = 0; t < own.size(); ++t) {
+        const std::int32_t slot = draft_.slot(shard_, term_message(party, number, t));
+        draft_.form(lane, level_.parties[party].device, own[t], unit(number), std::span(&slot, 1));
+      }
+    }
+  }
+
+  void add_up(std::int32_t lane, std::int32_t rank, std::uint32_t number,
+              const std::map<std::size_t, std::vector<Term>>& own) {
+    std::vector<Term> terms;
+    std::vector<Message> received;
+    for (std::size_t party = 0; party < level_.parties.size(); ++party) {
+      const auto found = own.find(party);
+      if (found != own.end()) {
+        terms.insert(terms.end(), found->second.begin(), found->second.end());
+        continue;
+      }
+      for (std::size_t t = 0; t < level_.parties[party].terms.size(); ++t) {
+        received.push_back(term_message(party, number, t));
+        Term term = level_.parties[party].terms[t];
+        term.leaves = {{draft_.receive(lane, shard_, received.back(), unit(number)), 0}};
+        terms.push_back(std::move(term));
+      }
+    }
+    std::vector<std::int32_t> destinations;
+    for (const auto& [other, results] : results_) {
+      if (other == rank) {
+        const std::vector<std::int32_t> outputs = draft_.outputs(results);
+        destinations.insert(destinations.end(), outputs.begin(), outputs.end());
+      } else {
+        destinations.push_back(draft_.slot(shard_, result_message(number, other)));
+      }
+    }
+    const std::vector<Term> sums = combined(std::move(terms), level_.tree);
+    draft_.finish(lane, owner(number), sums.front(), unit(number), destinations);
+    for (const Message& message : received) draft_.release(lane, shard_, message);
+  }
+
+  void collect(std::int32_t lane, std::int32_t rank, std::uint32_t number) {
+    const Message message = result_message(number, rank);
+    const std::int32_t view = draft_.receive(lane, shard_, message, unit(number));
+    draft_.copy(lane, message.to, view, unit(number), draft_.outputs(results_.at(rank)));
+    draft_.release(lane, shard_, message);
+  }
+
+  Draft& draft_;
+  const Level& level_;
+  std::span<const std::int32_t> owners_;
+  std::uint32_t shard_;
+  std::map<std::int32_t, std::vector<std::size_t>> parties_;   // by rank
+  std::map<std::int32_t, std::vector<std::int32_t>> results_;  // destinations by rank
+  std::size_t most_terms_ = 1;
+};
+
+}  // namespace
+
+void write_shuffle(Draft& draft, const Level& level, std::span<const std::int32_t> owners,
+                   std::uint32_t shard) {
+  Shuffle(draft, level, owners, shard).write();
+}
+
+std::vector<std::int32_t> owner_group(std::span<const std::int32_t> devices, std::size_t units,
+                                      std::size_t pack_number) {
+  const std::size_t groups = (devices.size() + units - 1) / units;
+  const std::size_t group = pack_number % groups;
+  std::vector<std::int32_t> owners;
+  for (std::size_t i = 0; i < units; ++i) owners.push_back(devices[(group + i * groups) % devices.size()]);
+  return owners;
+}
+
+}  // namespace onesum::collective
