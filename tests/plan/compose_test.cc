@@ -72,7 +72,7 @@ TEST(SideBySide, NamesWhatItIsMadeOf) {
 }
 
 TEST(SideBySide, RefusesOtherDevices) {
-  EXPECT_THROW(side_by_side({}), Error);
+  EXPECT_THROW(side_by_side(std::span<const Plan>()), Error);
   const std::vector<Plan> other = {sample::direct(3, kSum), sample::direct(4, kSum)};
   EXPECT_THROW(side_by_side(other), Error);
 }
