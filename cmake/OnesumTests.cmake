@@ -5,7 +5,7 @@
 # Other *.cc of the folder are linked into each of its programs. Tests are named <folder>/<Suite>.<Name>,
 # so `ctest -R '^plan/'` runs a folder. tests/support/ is a library that all of them link.
 # Tests run in the project's root, which is also the macro ONESUM_SOURCE_DIR. tests/cli/ links the tool's
-# code and has the path of the tool itself as ONESUM_TOOL.
+# code and has the path of the tool itself as ONESUM_TOOL; tests/exec/ runs the sample plans of tests/plan/.
 # Targets: onesum_tests_fast builds what label fast needs, onesum_tests everything.
 
 find_package(GTest REQUIRED)
@@ -44,6 +44,9 @@ function(onesum_test_program folder label timeout)
   if(folder STREQUAL "cli" AND TARGET onesum_tool)
     target_compile_definitions(${name} PRIVATE ONESUM_TOOL="$<TARGET_FILE:onesum_tool>")
     add_dependencies(${name} onesum_tool)
+  endif()
+  if(folder STREQUAL "exec")
+    target_sources(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests/plan/sample_plans.cc")
   endif()
   target_link_libraries(${name} PRIVATE onesum_test_flags GTest::gmock_main)
   gtest_discover_tests(${name}

@@ -1,8 +1,11 @@
 #include "exec/bind.h"
 
 #include <algorithm>
+#include <string>
 
 #include <onesum/error.h>
+
+#include "exec/layout.h"
 
 namespace onesum::exec {
 namespace {
@@ -18,17 +21,25 @@ using plan::Step;
 // Segments begin at multiples of this many elements, so that two threads rarely share a cache line.
 constexpr std::size_t kSegmentGrain = 64;
 
+// The merges of a step with one source.
+constexpr std::uint8_t kOneSource[] = {0};
+
 class Binder {
  public:
   Binder(const plan::Plan& plan, std::span<const PackTable> tables, std::size_t tensor_slots,
          engine::DeviceEngine& engine)
-      : plan_(plan), tables_(tables), engine_(engine), program_(std::make_shared<Program>()) {
+      : plan_(plan),
+        tables_(tables),
+        engine_(engine),
+        layout_(plan, tables, tensor_slots),
+        program_(std::make_shared<Program>()) {
     program_->engine = &engine;
     program_->tensor_slots = tensor_slots;
+    program_->channels = plan.channels.size();
+    program_->temp_bytes = layout_.temp_bytes();
   }
 
   std::shared_ptr<const Program> bind() {
-    number_temporaries();
     for (const plan::Lane& lane : plan_.lanes) {
       program_->lanes.emplace_back();
       for (const Step& step : lane.steps) program_->lanes.back().push_back(bind_step(step));
@@ -38,40 +49,8 @@ class Binder {
   }
 
  private:
-  const Buffer& buffer(const Operand& operand) const {
-    return plan_.buffers[static_cast<std::size_t>(operand.buffer)];
-  }
+  const Buffer& buffer(const Operand& operand) const { return plan_.buffer(operand.buffer); }
   const PackTable& table(std::size_t pack) const { return tables_[pack]; }
-
-  plan::Extent extent(std::size_t pack, plan::Chunks chunks) const {
-    return plan::extent_of(plan_.packs[pack].split, table(pack).elements(), table(pack).counts, chunks);
-  }
-
-  // Where a buffer's own memory begins, in elements of its pack. Replicas and results are tensors,
-  // `member_begin` is where the one at hand begins; what a replica brings to a concatenation is its own
-  // chunk.
-  std::size_t memory_begin(const Buffer& b, std::size_t member_begin) const {
-    const auto pack = static_cast<std::size_t>(b.pack);
-    if (b.role == Role::kTemp) return extent(pack, {b.window.first, 1}).offset;
-    if (b.role == Role::kInput && plan_.packs[pack].contract == plan::Contract::kConcatenate) {
-      return extent(pack, {static_cast<std::uint32_t>(b.index), 1}).offset;
-    }
-    return member_begin;
-  }
-
-  void number_temporaries() {
-    temp_slots_.resize(plan_.buffers.size());
-    for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
-      const Buffer& temp = plan_.buffers[b];
-      if (temp.role != Role::kTemp) continue;
-      if (table(static_cast<std::size_t>(temp.pack)).outer > 1) {
-        throw Error(ErrorCode::kInternal, "a concatenation by rows was bound with a temporary");
-      }
-      temp_slots_[b] = static_cast<std::uint32_t>(program_->tensor_slots + program_->temp_bytes.size());
-      const std::size_t elements = extent(static_cast<std::size_t>(temp.pack), temp.window).length;
-      program_->temp_bytes.push_back(elements * size_of(temp.element));
-    }
-  }
 
   BoundStep bind_step(const Step& step) {
     BoundStep bound;
@@ -90,7 +69,8 @@ class Binder {
         break;
       case Op::kRecv:
       case Op::kRelease:
-        throw Error(ErrorCode::kInternal, "a plan with channels was bound in a cluster of one process");
+        bound.channel = static_cast<std::uint32_t>(step.channel);
+        break;
     }
     return bound;
   }
@@ -101,7 +81,7 @@ class Binder {
       throw Error(ErrorCode::kInternal, "a call was bound whose result is divided or not a temporary");
     }
     bound.pack = static_cast<std::uint32_t>(buffer(result).pack);
-    bound.result_slot = temp_slots_[static_cast<std::size_t>(result.buffer)];
+    bound.result_slot = layout_.memory_slot(result.buffer);
     program_->temp_bytes[bound.result_slot - program_->tensor_slots] = 0;
   }
 
@@ -109,7 +89,6 @@ class Binder {
     const std::span<const Operand> sources = plan_.sources(step);
     const std::span<const Operand> destinations = plan_.destinations(step);
     const auto pack = static_cast<std::size_t>(buffer(sources.front()).pack);
-    check_one_type(sources);
     check_one_type(destinations);
     bound.destinations = step.num_destinations;
     bound.form.input = buffer(sources.front()).element;
@@ -119,29 +98,65 @@ class Binder {
     bound.form.destinations = step.num_destinations;
     first_merge_.push_back(program_->merges.size());
     for (const Operand& source : sources) program_->merges.push_back(source.merges);
+    bind_sends(step, bound);
+    if (!are_of_one_type(sources)) bind_widenings(step, bound);
 
-    const plan::Extent range = extent(pack, sources.front().chunks);
+    const plan::Extent range = layout_.extent(pack, sources.front().chunks);
     bound.form.streaming = wants_streaming(step, range.length * table(pack).outer);
-    if (table(pack).outer > 1) {
+    if (table(pack).outer != 1) {
       bind_rows(step, pack, range, bound);
     } else {
       bind_pieces(step, pack, range, bound);
     }
   }
 
-  // Kernels load one type and store one.
-  void check_one_type(std::span<const Operand> operands) const {
-    for (const Operand& operand : operands) {
-      if (buffer(operand).element == buffer(operands.front()).element) continue;
-      throw Error(ErrorCode::kInternal,
-                  "a step was bound that mixes types among its sources or destinations");
+  void bind_sends(const Step& step, BoundStep& bound) {
+    bound.first_send = static_cast<std::uint32_t>(program_->sends.size());
+    for (const Operand& destination : plan_.destinations(step)) {
+      const Buffer& b = buffer(destination);
+      if (b.role == Role::kSlot) program_->sends.push_back(static_cast<std::uint32_t>(b.index));
+    }
+    bound.num_sends = static_cast<std::uint32_t>(program_->sends.size()) - bound.first_send;
+  }
+
+  bool are_of_one_type(std::span<const Operand> operands) const {
+    return std::ranges::all_of(operands, [&](const Operand& operand) {
+      return buffer(operand).element == buffer(operands.front()).element;
+    });
+  }
+
+  // Kernels store one type.
+  void check_one_type(std::span<const Operand> destinations) const {
+    if (are_of_one_type(destinations)) return;
+    throw Error(ErrorCode::kInternal, "a step was bound that mixes types among its destinations");
+  }
+
+  // Kernels load one type: sources of others are converted to the accumulator's on the way.
+  void bind_widenings(const Step& step, BoundStep& bound) {
+    if (std::size_t{step.num_destinations} + step.num_sources > kMaxMixedOperands) {
+      throw Error(ErrorCode::kInternal, "a step was bound that mixes types among more than " +
+                                            std::to_string(kMaxMixedOperands) + " operands");
+    }
+    bound.kind = SegmentKind::kMixed;
+    bound.form.input = step.accumulator;
+    bound.first_widening = static_cast<std::uint32_t>(program_->widenings.size());
+    for (const Operand& source : plan_.sources(step)) {
+      Widening widening;
+      widening.form.input = buffer(source).element;
+      widening.form.accumulator = widening.form.output = step.accumulator;
+      widening.form.merges = kOneSource;
+      widening.element_bytes = size_of(buffer(source).element);
+      if (buffer(source).element != step.accumulator) widening.kernel = engine_.reduce_kernel(widening.form);
+      program_->widenings.push_back(widening);
     }
   }
 
-  // Stores may bypass the caches only where no destination is read by the same step.
+  // Stores may bypass the caches only where no destination is read by the same step, or soon as a message.
   bool wants_streaming(const Step& step, std::size_t elements) const {
+    if (!are_of_one_type(plan_.sources(step))) return false;
     std::size_t bytes = 0;
     for (const Operand& destination : plan_.destinations(step)) {
+      if (buffer(destination).role == Role::kSlot) return false;
       for (const Operand& source : plan_.sources(step)) {
         if (source.buffer == destination.buffer) return false;
       }
@@ -150,36 +165,14 @@ class Binder {
     return engine_.prefers_streaming(bytes);
   }
 
-  // The tensor (or temporary) behind an operand, and where in it element `element` of the pack lies; `member`
-  // is the tensor of the pack that contains it and begins at `member_begin`.
-  PointerSource locate(const Operand& operand, const PackMember& member, std::size_t member_begin,
-                       std::size_t element) const {
-    const Buffer& b = buffer(operand);
-    PointerSource source;
-    switch (b.role) {
-      case Role::kInput:
-      case Role::kInOut:
-        source.slot = member.first_input + static_cast<std::uint32_t>(b.index);
-        break;
-      case Role::kOutput:
-        source.slot = member.first_output + static_cast<std::uint32_t>(b.index);
-        break;
-      default:
-        source.slot = temp_slots_[static_cast<std::size_t>(operand.buffer)];
-        break;
-    }
-    source.byte_offset = (element - memory_begin(b, member_begin)) * size_of(b.element);
-    return source;
-  }
-
   std::uint32_t add_pointers(const Step& step, const PackMember& member, std::size_t member_begin,
                              std::size_t element) {
     const auto first = static_cast<std::uint32_t>(program_->pointers.size());
     for (const Operand& operand : plan_.destinations(step)) {
-      program_->pointers.push_back(locate(operand, member, member_begin, element));
+      program_->pointers.push_back(layout_.locate(operand, member, member_begin, element));
     }
     for (const Operand& operand : plan_.sources(step)) {
-      program_->pointers.push_back(locate(operand, member, member_begin, element));
+      program_->pointers.push_back(layout_.locate(operand, member, member_begin, element));
     }
     return first;
   }
@@ -221,24 +214,32 @@ class Binder {
     bound.num_segments = static_cast<std::uint32_t>(program_->segments.size()) - bound.first_segment;
   }
 
-  // A concatenation along an inner axis: this step's replica fills a column of the result.
+  // A concatenation along an inner axis: a chunk is a column of the result, and contiguous, row after row, in
+  // what its replica brings and in messages.
   void bind_rows(const Step& step, std::size_t pack, plan::Extent range, BoundStep& bound) {
-    bound.by_rows = true;
+    if (step.num_sources != 1) {
+      throw Error(ErrorCode::kInternal, "a concatenation by rows was bound that adds");
+    }
+    bound.kind = SegmentKind::kRows;
     bound.first_segment = static_cast<std::uint32_t>(program_->row_copies.size());
+    bound.form.destinations = 1;  // rows are copied destination by destination
     if (range.length == 0) return;
     const PackTable& t = table(pack);
     RowCopy rows;
     rows.first_pointer = add_pointers(step, t.members.front(), 0, range.offset);
+    rows.first_stride = static_cast<std::uint32_t>(program_->strides.size());
+    for (const std::span<const Operand> operands : {plan_.destinations(step), plan_.sources(step)}) {
+      for (const Operand& operand : operands) {
+        program_->strides.push_back(layout_.row_bytes(operand));
+      }
+    }
     rows.elements = range.length;
-    rows.destination_stride = t.elements() * size_of(bound.form.output);
-    rows.source_stride = range.length * size_of(bound.form.input);
     const std::size_t rows_per_segment =
         std::max<std::size_t>(1, segment_elements(bound, step) / range.length);
     for (rows.first_row = 0; rows.first_row < t.outer; rows.first_row += rows.rows) {
       rows.rows = std::min(rows_per_segment, t.outer - rows.first_row);
       program_->row_copies.push_back(rows);
     }
-    bound.form.destinations = 1;  // rows are copied destination by destination
     bound.num_segments = static_cast<std::uint32_t>(program_->row_copies.size()) - bound.first_segment;
   }
 
@@ -260,9 +261,9 @@ class Binder {
   const plan::Plan& plan_;
   std::span<const PackTable> tables_;
   engine::DeviceEngine& engine_;
+  Layout layout_;
   std::shared_ptr<Program> program_;
-  std::vector<std::uint32_t> temp_slots_;  // by buffer
-  std::vector<std::size_t> first_merge_;   // of each arithmetic step, in order
+  std::vector<std::size_t> first_merge_;  // of each arithmetic step, in order
 };
 
 }  // namespace

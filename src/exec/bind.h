@@ -1,4 +1,4 @@
-// Binds a rank's part of a plan: chunks to offsets, buffers to tensor slots, types to kernels.
+// Binds a plan: chunks to offsets, buffers to tensor slots, messages to memory, types to kernels.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,8 @@
 
 namespace onesum::exec {
 
-// `tables`: of each pack. All devices of the plan are the engine's. The engine outlives the program.
+// `tables`: of each pack. All devices of the plan are the engine's, and all its ranks are in this process:
+// the program holds the lanes of all of them. The engine outlives the program.
 std::shared_ptr<const Program> bind(const plan::Plan& plan, std::span<const plan::PackTable> tables,
                                     std::size_t tensor_slots, engine::DeviceEngine& engine);
 

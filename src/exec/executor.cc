@@ -1,97 +1,152 @@
 #include "exec/executor.h"
 
-#include <atomic>
+#include <algorithm>
+#include <span>
+#include <string>
 
 #include <onesum/error.h>
 
+#include "exec/segments.h"
+
 namespace onesum::exec {
 namespace {
-
-using Deadline = Executor::Deadline;
-
-// One step under way, as the threads that share it see it.
-struct StepRun {
-  const Program& program;
-  const BoundStep& step;
-  std::byte* const* pointers;
-  Deadline deadline;
-  bool check_deadline;
-  std::atomic<bool> expired =
-      false;  // relaxed: a hint to stop early; the caller reads it after all have finished
-
-  bool give_up() noexcept {
-    if (!check_deadline) return false;
-    if (expired.load(std::memory_order_relaxed)) return true;
-    if (std::chrono::steady_clock::now() < deadline) return false;
-    expired.store(true, std::memory_order_relaxed);
-    return true;
-  }
-};
-
-void run_pieces(void* context, std::uint32_t index) noexcept {
-  auto& run = *static_cast<StepRun*>(context);
-  if (run.give_up()) return;
-  const Segment& segment = run.program.segments[run.step.first_segment + index];
-  for (std::uint32_t p = 0; p < segment.num_pieces; ++p) {
-    const Piece& piece = run.program.pieces[segment.first_piece + p];
-    std::byte* const* pointers = run.pointers + piece.first_pointer;
-    run.step.kernel({&run.step.form, pointers, pointers + run.step.destinations, piece.first, piece.count});
-  }
-}
-
-void run_rows(void* context, std::uint32_t index) noexcept {
-  auto& run = *static_cast<StepRun*>(context);
-  if (run.give_up()) return;
-  const RowCopy& rows = run.program.row_copies[run.step.first_segment + index];
-  std::byte* const* pointers = run.pointers + rows.first_pointer;
-  for (std::size_t row = rows.first_row; row < rows.first_row + rows.rows; ++row) {
-    const std::byte* source = pointers[run.step.destinations] + row * rows.source_stride;
-    for (std::uint32_t d = 0; d < run.step.destinations; ++d) {
-      std::byte* destination = pointers[d] + row * rows.destination_stride;
-      run.step.kernel({&run.step.form, &destination, &source, 0, rows.elements});
-    }
-  }
-}
 
 [[noreturn]] void throw_expired() {
   throw Error(ErrorCode::kDeadlineExceeded,
               "the call did not finish within its timeout; results passed by the caller are incomplete");
 }
 
-void run_arithmetic(const Program& program, const BoundStep& step, std::byte* const* pointers,
-                    Deadline deadline) {
-  StepRun run{program, step, pointers, deadline, step.num_segments > 1};
-  program.engine->run_segments(step.num_segments, step.by_rows ? run_rows : run_pieces, &run);
-  if (run.expired.load(std::memory_order_relaxed)) throw_expired();
-}
-
 }  // namespace
 
-void Executor::run(Instance& instance, Deadline deadline, FunctionCaller* caller) {
-  const Program& program = instance.program();
-  std::vector<std::int32_t>& done = instance.done_;
-  for (std::int32_t& steps : done) steps = 0;
-  // Lanes take turns. A step that has to wait leaves the turn to the next lane; a verified plan always has a
-  // lane that can go on.
-  for (std::size_t unfinished = 1; unfinished > 0;) {
-    unfinished = 0;
-    for (std::size_t l = 0; l < program.lanes.size(); ++l) {
-      const std::vector<BoundStep>& lane = program.lanes[l];
-      for (; done[l] < static_cast<std::int32_t>(lane.size()); ++done[l]) {
-        const BoundStep& step = lane[static_cast<std::size_t>(done[l])];
-        if (step.op == plan::Op::kWait) {
-          if (done[static_cast<std::size_t>(step.wait_lane)] <= step.wait_step) break;
-        } else if (step.op == plan::Op::kCall) {
-          instance.bases_[step.result_slot] = caller->call(step.pack);
-          instance.resolve();
-          if (std::chrono::steady_clock::now() >= deadline) throw_expired();
-        } else if (step.num_segments > 0) {
-          run_arithmetic(program, step, instance.pointers_.data(), deadline);
-        }
+// One run. Lanes take turns: a step that has to wait leaves the turn to the next lane. A verified plan always
+// has a lane that can go on.
+class Executor::Run {
+ public:
+  Run(Instance& instance, Deadline deadline, FunctionCaller* caller)
+      : instance_(instance), program_(instance.program()), deadline_(deadline), caller_(caller) {
+    std::ranges::fill(instance.done_, 0);
+    std::ranges::fill(instance.messages_, MessageState::kNone);
+  }
+
+  void to_end() {
+    std::vector<std::uint32_t>& lanes = instance_.lanes_;
+    std::size_t waiting = 0;
+    for (std::uint32_t lane = 0; lane < lanes.size(); ++lane) {
+      if (!advance(lane)) lanes[waiting++] = lane;
+    }
+    while (waiting > 0) {
+      check_deadline();
+      const std::uint64_t steps_before = steps_;
+      std::size_t still_waiting = 0;
+      for (std::size_t i = 0; i < waiting; ++i) {
+        const std::uint32_t lane = lanes[i];
+        if (!advance(lane)) lanes[still_waiting++] = lane;
       }
-      unfinished += done[l] < static_cast<std::int32_t>(lane.size()) ? 1 : 0;
+      if (steps_ == steps_before) throw_stuck(waiting);
+      waiting = still_waiting;
     }
   }
+
+ private:
+  // Steps between two looks at the clock. (Steps of several segments look at it by themselves.)
+  static constexpr std::uint64_t kStepsPerLook = 64;
+
+  // Runs the steps of a lane until one has to wait; says whether the lane is at its end.
+  bool advance(std::size_t lane) {
+    const std::vector<BoundStep>& steps = program_.lanes[lane];
+    std::int32_t& done = instance_.done_[lane];
+    for (; done < static_cast<std::int32_t>(steps.size()); ++done) {
+      const BoundStep& step = steps[static_cast<std::size_t>(done)];
+      if (!can_run(step)) return false;
+      perform(step);
+      if (++steps_ % kStepsPerLook == 0) check_deadline();
+    }
+    return true;
+  }
+
+  MessageState& message(std::uint32_t channel) { return instance_.messages_[channel]; }
+  std::span<const std::uint32_t> sends(const BoundStep& step) const {
+    return std::span(program_.sends).subspan(step.first_send, step.num_sends);
+  }
+
+  bool can_run(const BoundStep& step) {
+    switch (step.op) {
+      case plan::Op::kWait:
+        return instance_.done_[static_cast<std::size_t>(step.wait_lane)] > step.wait_step;
+      case plan::Op::kRecv:
+        return message(step.channel) == MessageState::kSent;
+      case plan::Op::kRelease:
+        return message(step.channel) == MessageState::kReceived;
+      default:
+        return std::ranges::all_of(
+            sends(step), [&](std::uint32_t channel) { return message(channel) == MessageState::kNone; });
+    }
+  }
+
+  void perform(const BoundStep& step) {
+    switch (step.op) {
+      case plan::Op::kWait:
+        break;
+      case plan::Op::kRecv:
+        message(step.channel) = MessageState::kReceived;
+        break;
+      case plan::Op::kRelease:
+        message(step.channel) = MessageState::kNone;
+        break;
+      case plan::Op::kCall:
+        instance_.bases_[step.result_slot] = caller_->call(step.pack);
+        instance_.resolve();
+        check_deadline();
+        break;
+      default:
+        if (step.num_segments > 0) run_arithmetic(step);
+        for (const std::uint32_t channel : sends(step)) message(channel) = MessageState::kSent;
+        break;
+    }
+  }
+
+  void run_arithmetic(const BoundStep& step) const {
+    if (!run_segments(program_, step, instance_.pointers_.data(), deadline_)) throw_expired();
+  }
+
+  void check_deadline() const {
+    if (std::chrono::steady_clock::now() >= deadline_) throw_expired();
+  }
+
+  std::string why_waiting(const BoundStep& step) {
+    switch (step.op) {
+      case plan::Op::kWait:
+        return "for step " + std::to_string(step.wait_step) + " of lane " + std::to_string(step.wait_lane);
+      case plan::Op::kRecv:
+        return "for a message on channel " + std::to_string(step.channel);
+      case plan::Op::kRelease:
+        return "to release what was not received on channel " + std::to_string(step.channel);
+      default:
+        break;
+    }
+    const auto taken = std::ranges::find_if(
+        sends(step), [&](std::uint32_t channel) { return message(channel) != MessageState::kNone; });
+    return "to send on channel " + std::to_string(*taken) + ", whose last message is not released";
+  }
+
+  [[noreturn]] void throw_stuck(std::size_t waiting) {
+    const std::uint32_t lane = instance_.lanes_.front();
+    const auto number = static_cast<std::size_t>(instance_.done_[lane]);
+    throw Error(ErrorCode::kInternal, "no lane can go on: lane " + std::to_string(lane) + " waits at step " +
+                                          std::to_string(number) + " " +
+                                          why_waiting(program_.lanes[lane][number]) +
+                                          "; lanes that wait: " + std::to_string(waiting));
+  }
+
+  Instance& instance_;
+  const Program& program_;
+  Deadline deadline_;
+  FunctionCaller* caller_;
+  std::uint64_t steps_ = 0;  // done in all lanes
+};
+
+void Executor::run(Instance& instance, Deadline deadline, FunctionCaller* caller) {
+  Run(instance, deadline, caller).to_end();
 }
 
 }  // namespace onesum::exec

@@ -19,9 +19,13 @@ class Executor {
   using Deadline = std::chrono::steady_clock::time_point;
 
   // Throws deadline_exceeded when the time is over before the work is; what the user's function throws
-  // passes. After an error the contents of results are unspecified. `caller` is needed only by programs with
-  // calls.
+  // passes. Throws internal, naming a lane and its step, if no lane can go on; programs of verified plans
+  // always have one. After an error the contents of results are unspecified and the instance can run again.
+  // `caller` is needed only by programs with calls.
   static void run(Instance& instance, Deadline deadline, FunctionCaller* caller = nullptr);
+
+ private:
+  class Run;
 };
 
 }  // namespace onesum::exec

@@ -7,6 +7,8 @@ Instance::Instance(std::shared_ptr<const Program> program) : program_(std::move(
   bases_.resize(p.tensor_slots + p.temp_bytes.size());
   pointers_.resize(p.pointers.size());
   done_.resize(p.lanes.size());
+  messages_.resize(p.channels);
+  lanes_.resize(p.lanes.size());
   try {
     for (std::size_t t = 0; t < p.temp_bytes.size(); ++t) {
       if (p.temp_bytes[t] == 0) continue;

@@ -1,4 +1,4 @@
-// A plan bound to sizes, types and kernels: what one rank executes.
+// A plan bound to sizes, types and kernels: what one process executes, for all ranks that live in it.
 //
 // A Program is flat and immutable; it knows tensors by slot, not by address. A run needs an Instance, which
 // holds the addresses: for a call on new tensors it is filled in one sweep, a prepared call fills it once.
@@ -34,25 +34,45 @@ struct Segment {
   std::uint32_t num_pieces = 0;
 };
 
-// Rows that are not contiguous in the result: `rows` copies of one row's bytes, the pointers advancing by
-// strides.
+// Rows that are not contiguous in some operand: `rows` copies of one row's bytes, every pointer advancing by
+// a stride of its own.
 struct RowCopy {
   std::uint32_t first_pointer = 0;
+  std::uint32_t first_stride = 0;  // in Program::strides, one per pointer
   std::size_t first_row = 0;
   std::size_t rows = 0;
-  std::size_t elements = 0;            // of a row
-  std::size_t destination_stride = 0;  // bytes
-  std::size_t source_stride = 0;
+  std::size_t elements = 0;  // of a row
+};
+
+// One source of a step whose sources differ in type: how it becomes the accumulator's.
+struct Widening {
+  engine::ReduceForm form;
+  engine::Kernel kernel = nullptr;  // null: it is of that type
+  std::size_t element_bytes = 0;    // in memory
+};
+
+// A step that mixes types has at most this many operands.
+inline constexpr std::size_t kMaxMixedOperands = 256;
+
+// What the segments of a step are.
+enum class SegmentKind : std::uint8_t {
+  kPieces,  // Program::segments
+  kMixed,   // Program::segments, sources go through Program::widenings
+  kRows,    // Program::row_copies
 };
 
 struct BoundStep {
   plan::Op op = plan::Op::kCopy;
+  SegmentKind kind = SegmentKind::kPieces;
   std::uint32_t destinations = 0;
   engine::ReduceForm form;  // its merges point into Program::merges
   engine::Kernel kernel = nullptr;
-  bool by_rows = false;             // segments index row_copies, not segments
   std::uint32_t first_segment = 0;  // in segments, or row_copies
   std::uint32_t num_segments = 0;
+  std::uint32_t first_widening = 0;  // kMixed: one per source
+  std::uint32_t first_send = 0;      // in Program::sends
+  std::uint32_t num_sends = 0;
+  std::uint32_t channel = 0;      // kRecv, kRelease
   std::uint32_t pack = 0;         // kCall
   std::uint32_t result_slot = 0;  // kCall: whose address the call gives
   std::int32_t wait_lane = -1;    // kWait
@@ -65,13 +85,22 @@ struct Program {
   std::vector<Segment> segments;
   std::vector<Piece> pieces;
   std::vector<RowCopy> row_copies;
+  std::vector<std::size_t> strides;  // bytes
+  std::vector<Widening> widenings;
   std::vector<PointerSource> pointers;
   std::vector<std::uint8_t> merges;
-  std::vector<std::size_t> temp_bytes;  // of slots from tensor_slots on; 0: its address comes from a call
+  std::vector<std::uint32_t> sends;  // the channels that steps send on
+  // Of slots from tensor_slots on: temporaries, then a message of each channel, as long as its longest. 0:
+  // the address comes from a call, or there is nothing to store.
+  std::vector<std::size_t> temp_bytes;
   std::size_t tensor_slots = 0;
+  std::size_t channels = 0;
 };
 
-// The addresses of one run, and the memory of its temporaries.
+// Where the one message that a channel has room for stands.
+enum class MessageState : std::uint8_t { kNone, kSent, kReceived };
+
+// The addresses of one run, the memory of its temporaries and messages, and how far it got.
 class Instance {
  public:
   explicit Instance(std::shared_ptr<const Program> program);
@@ -90,9 +119,11 @@ class Instance {
   void release_temporaries() noexcept;
 
   std::shared_ptr<const Program> program_;
-  std::vector<std::byte*> bases_;     // by slot, temporaries last
-  std::vector<std::byte*> pointers_;  // as Program::pointers
-  std::vector<std::int32_t> done_;    // steps done of each lane
+  std::vector<std::byte*> bases_;       // by slot, temporaries last
+  std::vector<std::byte*> pointers_;    // as Program::pointers
+  std::vector<std::int32_t> done_;      // steps done of each lane
+  std::vector<MessageState> messages_;  // by channel
+  std::vector<std::uint32_t> lanes_;    // room for the lanes that are not at their end
 };
 
 }  // namespace onesum::exec

@@ -116,30 +116,7 @@ plan::PackTable table_of(std::size_t elements) {
   return table;
 }
 
-TEST(Bind, RefusesChannels) {
-  Builder builder("by_hand", {0, 1});
-  const std::int32_t pack = builder.add_pack(simple_pack(1));
-  const std::int32_t channel = builder.add_channel({0, 1, 0});
-  const std::int32_t view = builder.view(pack, channel, Element::kFloat32);
-  const std::int32_t lane = builder.add_lane(1);
-  builder.recv(lane, channel, builder.whole(view));
-  expect_unbindable(std::move(builder).take(), table_of(4), "channels");
-}
-
-TEST(Bind, RefusesTypesThatNoKernelTakesTogether) {
-  const auto mixed_sources = [] {
-    Builder builder("by_hand", {0});
-    const std::int32_t pack = builder.add_pack(simple_pack(2));
-    const std::int32_t half = builder.input(pack, 0, Element::kFloat16);
-    const std::int32_t temp = builder.temp(pack, 0, Element::kFloat32, builder.all_chunks(pack));
-    const std::int32_t out = builder.output(pack, 0);
-    const std::int32_t lane = builder.add_lane(0);
-    const Operand sources[] = {{half, {0, 1}, 0}, {temp, {0, 1}, 1}};
-    const Operand destination = builder.whole(out);
-    builder.reduce(lane, 0, std::span(&destination, 1), sources, Element::kFloat32);
-    return std::move(builder).take();
-  };
-  expect_unbindable(mixed_sources(), table_of(4), "mixes types");
+TEST(Bind, RefusesResultsOfSeveralTypes) {
   const auto mixed_destinations = [] {
     Builder builder("by_hand", {0});
     plan::Pack value = simple_pack(1);
@@ -169,17 +146,37 @@ TEST(Bind, RefusesCallsItCannotMake) {
   }
 }
 
-TEST(Bind, RefusesTemporariesOfRows) {
+TEST(Bind, RefusesSumsOfRows) {
   Builder builder("by_hand", {0});
   plan::Pack value = simple_pack(1);
   value.contract = plan::Contract::kConcatenate;
   value.split = {{plan::SplitRule::kCounts, 1}};
   const std::int32_t pack = builder.add_pack(value);
-  builder.temp(pack, 0, Element::kFloat32, {0, 1});
+  const std::int32_t in = builder.input(pack, 0, Element::kFloat32);
+  const Operand sources[] = {{in, {0, 1}, 0}, {in, {0, 1}, 1}};
+  const Operand destination = builder.whole(builder.output(pack, 0));
+  builder.reduce(builder.add_lane(0), 0, std::span(&destination, 1), sources, Element::kFloat32);
   plan::PackTable table = table_of(4);
   table.counts = {4};
   table.outer = 2;
-  expect_unbindable(std::move(builder).take(), table, "temporary");
+  expect_unbindable(std::move(builder).take(), table, "rows");
+}
+
+TEST(Bind, RefusesViewsOfNothing) {
+  for (const bool received : {false, true}) {
+    Builder builder("by_hand", {0, 1});
+    plan::Pack value = simple_pack(1);
+    value.split = {{plan::SplitRule::kRagged, 2}};
+    value.destinations = {1};
+    const std::int32_t pack = builder.add_pack(value);
+    const std::int32_t channel = builder.add_channel({0, 1, 0});
+    const std::int32_t view = builder.view(pack, channel, Element::kFloat32);
+    const std::int32_t lane = builder.add_lane(1);
+    if (received) builder.recv(lane, channel, {view, {0, 1}});
+    const Operand destination{builder.output(pack, 0), {1, 1}};
+    builder.copy(lane, 1, std::span(&destination, 1), {view, {1, 1}});
+    expect_unbindable(std::move(builder).take(), table_of(4), "lane 0 step");
+  }
 }
 
 // An engine that has no memory from the second block on must get the first one back.

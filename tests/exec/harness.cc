@@ -41,17 +41,19 @@ void Harness::add_tables(const std::vector<PackSize>& sizes) {
       member.first_output = static_cast<std::uint32_t>(memory_.size() + 1);
       memory_.resize(memory_.size() + 1 + pack.destinations.size());
       for (std::size_t d = 0; d < pack.destinations.size(); ++d) {
-        memory_[member.first_output + d].resize(elements * size.outer * size_of(pack.output));
+        resize_slot(member.first_output + d, elements * size.outer * size_of(pack.output));
       }
       member.first_input = static_cast<std::uint32_t>(memory_.size());
       memory_.resize(memory_.size() + pack.replicas.size());
       for (std::size_t r = 0; r < pack.replicas.size(); ++r) {
-        memory_[member.first_input + r].resize(replica_bytes(p, r, member));
+        resize_slot(member.first_input + r, replica_bytes(p, r, member));
       }
       table.members.push_back(member);
     }
   }
 }
+
+void Harness::resize_slot(std::size_t slot, std::size_t bytes) { memory_[slot].resize(bytes, slot % 5); }
 
 Element Harness::replica_element(std::size_t pack, std::size_t replica) const {
   for (const plan::Buffer& buffer : plan_.buffers) {
@@ -85,16 +87,16 @@ void Harness::fill(std::uint64_t seed) {
   for (std::size_t p = 0; p < tables_.size(); ++p) {
     for (const PackMember& member : tables_[p].members) {
       for (std::size_t d = 0; d < plan_.packs[p].destinations.size(); ++d) {
-        std::fill(memory_[member.first_output + d].begin(), memory_[member.first_output + d].end(),
-                  std::byte{0x5a});
+        std::ranges::fill(memory_[member.first_output + d].span(), std::byte{0x5a});
       }
       for (std::size_t r = 0; r < plan_.packs[p].replicas.size(); ++r) {
-        testing::fill(memory_[member.first_input + r], static_cast<DType>(replica_element(p, r)),
+        testing::fill(memory_[member.first_input + r].span(), static_cast<DType>(replica_element(p, r)),
                       testing::Fill::kPlain, seed * 1000 + member.first_input + r);
       }
     }
   }
-  inputs_ = memory_;
+  inputs_.clear();
+  for (const TensorMemory& tensor : memory_) inputs_.push_back(tensor.bytes());
 }
 
 void Harness::run(Executor::Deadline deadline, FunctionCaller* caller) {
@@ -108,7 +110,8 @@ Bytes Harness::found(std::size_t pack, std::size_t destination) const {
   std::size_t replica = 0;
   const bool in_place = is_in_place(pack, destination, replica);
   for (const PackMember& member : tables_[pack].members) {
-    const Bytes& part = memory_[in_place ? member.first_input + replica : member.first_output + destination];
+    const Bytes part =
+        memory_[in_place ? member.first_input + replica : member.first_output + destination].bytes();
     bytes.insert(bytes.end(), part.begin(), part.end());
   }
   return bytes;
@@ -167,7 +170,7 @@ void Harness::expect_as_simulated(const plan::SimulateOptions& options) const {
     if (buffer.role != Role::kInput) continue;
     for (const PackMember& member : tables_[static_cast<std::size_t>(buffer.pack)].members) {
       const std::size_t slot = member.first_input + static_cast<std::size_t>(buffer.index);
-      EXPECT_EQ(memory_[slot], inputs_[slot])
+      EXPECT_EQ(memory_[slot].bytes(), inputs_[slot])
           << "replica " << buffer.index << " of pack " << buffer.pack << " was changed";
     }
   }

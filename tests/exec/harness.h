@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -25,6 +26,25 @@ struct PackSize {
   std::size_t outer = 1;
 };
 
+// Bytes of a tensor at an address that is a multiple of nothing. They end where their storage ends, so that
+// a sanitizer sees what goes beyond.
+class TensorMemory {
+ public:
+  void resize(std::size_t bytes, std::size_t misalignment) {
+    begin_ = misalignment;
+    storage_.resize(begin_ + bytes);
+  }
+  std::byte* data() { return storage_.data() + begin_; }
+  std::span<std::byte> span() { return std::span(storage_).subspan(begin_); }
+  plan::Bytes bytes() const {
+    return {storage_.begin() + static_cast<std::ptrdiff_t>(begin_), storage_.end()};
+  }
+
+ private:
+  plan::Bytes storage_;
+  std::size_t begin_ = 0;
+};
+
 class Harness {
  public:
   // The plan must be well formed. Fills the replicas.
@@ -39,9 +59,11 @@ class Harness {
 
   const plan::Plan& plan() const { return plan_; }
   std::byte* slot(std::size_t number) { return memory_[number].data(); }
+  const Program& program() const { return instance_->program(); }
 
  private:
   void add_tables(const std::vector<PackSize>& sizes);
+  void resize_slot(std::size_t slot, std::size_t bytes);
   std::size_t replica_bytes(std::size_t pack, std::size_t replica, const plan::PackMember& member) const;
   Element replica_element(std::size_t pack, std::size_t replica) const;
   bool is_in_place(std::size_t pack, std::size_t destination, std::size_t& replica) const;
@@ -52,8 +74,8 @@ class Harness {
   plan::Plan plan_;
   std::vector<PackSize> sizes_;
   std::vector<plan::PackTable> tables_;
-  std::vector<plan::Bytes> memory_;  // by tensor slot
-  std::vector<plan::Bytes> inputs_;  // what the replicas held before the run, by tensor slot
+  std::vector<TensorMemory> memory_;  // by tensor slot
+  std::vector<plan::Bytes> inputs_;   // what the replicas held before the run, by tensor slot
   std::unique_ptr<Instance> instance_;
 };
 

@@ -148,6 +148,47 @@ TEST(Lanes, PartialSumsInTemporariesOfTheAccumulator) {
   }
 }
 
+// Types are mixed inside one reduce: raw replicas beside a partial sum, in any order and also in place.
+TEST(Lanes, RawReplicasBesidePartialSums) {
+  struct Types {
+    Element input, accumulator, output;
+    std::int64_t divisor;
+  };
+  const Types all[] = {{Element::kFloat16, Element::kFloat32, Element::kFloat16, 1},
+                       {Element::kBFloat16, Element::kFloat32, Element::kBFloat16, 5},
+                       {Element::kUInt8, Element::kUInt64, Element::kFloat32, 5},
+                       {Element::kInt64, Element::kInt128, Element::kFloat64, 5}};
+  for (const Types& types : all) {
+    for (const bool in_place : {false, true}) {
+      if (in_place && types.input != types.output) continue;
+      Builder builder("by_hand", std::vector<std::int32_t>(5, 0));
+      const std::int32_t pack = builder.add_pack(
+          pack_of(5, 2, {{SplitRule::kPadded, 2}}, types.accumulator, types.output, types.divisor));
+      std::vector<std::int32_t> inputs;
+      for (std::int32_t r = 0; r < 5; ++r) {
+        inputs.push_back(in_place && r < 2 ? builder.inout(pack, r, types.input)
+                                           : builder.input(pack, r, types.input));
+      }
+      const std::int32_t outputs[] = {in_place ? inputs[0] : builder.output(pack, 0),
+                                      in_place ? inputs[1] : builder.output(pack, 1)};
+      const Chunks chunks = builder.all_chunks(pack);
+      const std::int32_t lane = builder.add_lane(0);
+      const std::int32_t partial = builder.temp(pack, 0, types.accumulator, chunks);
+      const Operand middle[] = {{inputs[2], chunks, 0}, {inputs[3], chunks, 1}};
+      const Operand sum{partial, chunks};
+      builder.reduce(lane, 0, std::span(&sum, 1), middle, types.accumulator);
+      const std::vector<std::uint8_t> merges = plan::canonical_merges(std::vector<std::uint32_t>{1, 1, 2, 1});
+      const Operand sources[] = {{inputs[0], chunks, merges[0]},
+                                 {inputs[1], chunks, merges[1]},
+                                 {partial, chunks, merges[2]},
+                                 {inputs[4], chunks, merges[3]}};
+      const Operand destinations[] = {{outputs[0], chunks}, {outputs[1], chunks}};
+      builder.reduce(lane, 0, destinations, sources, types.accumulator, types.divisor);
+      Harness(std::move(builder).take(), {{{5, 700, 30011}, {}, 1}}, engine()).run_and_expect_as_simulated();
+    }
+  }
+}
+
 // Lane c owns chunk c: it sums all replicas' chunk into its own, the others take it from there.
 TEST(Lanes, ReduceScatterAndAllGatherInPlace) {
   constexpr std::int32_t kDevices = 4;
