@@ -59,9 +59,11 @@ CallKey key_of(const CallTraits& traits, const Pairs& pairs, const Communication
   hasher.add(static_cast<std::uint64_t>(traits.axis));
   hasher.add(options.bytes_per_pack);
   hasher.add(pairs.size());
+  bool has_sparse = false;
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     const Pair pair = pairs[i];
     const std::size_t sparse = add_components(hasher, *pair.value);
+    has_sparse |= sparse != 0 && sparse == pair.value->size();
     key.mixes_dense_and_sparse |= sparse != 0 && sparse != pair.value->size();
     hasher.add(pair.declared_dtype ? static_cast<std::uint64_t>(*pair.declared_dtype) + 1 : 0);
     if (pair.results != nullptr) {
@@ -71,6 +73,9 @@ CallKey key_of(const CallTraits& traits, const Pairs& pairs, const Communication
       for (const Device& device : pair.destinations) hasher.add(device.hash());
     }
   }
+  key.merges_rows =
+      has_sparse && options.sparse_rows == SparseRows::kMergeDuplicates &&
+      (traits.kind == planner::CallKind::kReduce || traits.kind == planner::CallKind::kBatchReduce);
   key.fingerprint = hasher.finish();
   return key;
 }

@@ -1,6 +1,7 @@
 #include "api/cross_device_ops_impl.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -8,6 +9,7 @@
 
 #include "api/dense_copies.h"
 #include "api/engines.h"
+#include "api/merge_rows.h"
 #include "base/log.h"
 
 namespace onesum {
@@ -78,30 +80,54 @@ std::vector<Mirrored> CrossDeviceOps::Impl::call_in_turn(const api::CallTraits& 
                                                          const CommunicationOptions& options,
                                                          Clock::time_point start) {
   if (pairs.size() == 0) return {};
-  const auto run_pairs = [&](const api::Pairs& unmixed, const Fingerprint& fingerprint) {
-    api::BoundCall& bound = cached(traits, unmixed, options, fingerprint);
-    std::vector<Mirrored> results;
-    if (!traits.into) results = bound.make_results(unmixed);
-    bound.set_addresses(unmixed, results);
-    run(bound, unmixed, options, start);
-    return results;
-  };
   const Device& defaults = cluster.state().defaults;
   const api::CallKey key = api::key_of(traits, pairs, options, defaults);
-  if (!key.mixes_dense_and_sparse) return run_pairs(pairs, key.fingerprint);
+  if (!key.mixes_dense_and_sparse) return call_unmixed(traits, pairs, options, key, start);
   const api::DenseCopies copies(traits, pairs, defaults);
-  return run_pairs(copies.pairs(), api::key_of(traits, copies.pairs(), options, defaults).fingerprint);
+  return call_unmixed(traits, copies.pairs(), options, api::key_of(traits, copies.pairs(), options, defaults),
+                      start);
+}
+
+std::vector<Mirrored> CrossDeviceOps::Impl::call_unmixed(const api::CallTraits& traits,
+                                                         const api::Pairs& pairs,
+                                                         const CommunicationOptions& options,
+                                                         const api::CallKey& key, Clock::time_point start) {
+  std::optional<api::MergeRows> merge;
+  if (key.merges_rows) {
+    merge.emplace(traits, pairs, options, planner.placement());
+    merge->read_indices();
+  }
+  const api::Pairs run_pairs = merge ? merge->pairs() : pairs;
+  const Fingerprint fingerprint =
+      merge ? api::key_of(traits, run_pairs, options, cluster.state().defaults).fingerprint : key.fingerprint;
+  api::BoundCall& bound = cached(traits, run_pairs, options, fingerprint);
+  std::vector<Mirrored> results;
+  if (!traits.into) results = bound.make_results(run_pairs);
+  bound.set_addresses(run_pairs, results);
+  execute(bound, run_pairs, options, start);
+  if (merge) results = merge->finish(std::move(results), api::deadline_of(options, start));
+  record(bound, start);
+  return results;
 }
 
 planner::Planned CrossDeviceOps::Impl::plan_call(const api::CallTraits& traits, const api::Pairs& pairs,
                                                  const CommunicationOptions& options) {
   planner::validate_options(traits.op, options);
   const Device& defaults = cluster.state().defaults;
-  if (!api::key_of(traits, pairs, options, defaults).mixes_dense_and_sparse) {
-    return planner.plan(api::describe(traits, pairs, options, defaults));
-  }
+  const api::CallKey key = api::key_of(traits, pairs, options, defaults);
+  if (!key.mixes_dense_and_sparse) return plan_unmixed(traits, pairs, options, key.merges_rows);
   const api::DenseCopies copies(traits, pairs, defaults);
-  return planner.plan(api::describe(traits, copies.pairs(), options, defaults));
+  return plan_unmixed(traits, copies.pairs(), options, key.merges_rows);
+}
+
+planner::Planned CrossDeviceOps::Impl::plan_unmixed(const api::CallTraits& traits, const api::Pairs& pairs,
+                                                    const CommunicationOptions& options, bool merges_rows) {
+  const Device& defaults = cluster.state().defaults;
+  if (!merges_rows) return planner.plan(api::describe(traits, pairs, options, defaults));
+  const api::MergeRows merge(traits, pairs, options, planner.placement());
+  planner::Planned planned = planner.plan(api::describe(traits, merge.pairs(), options, defaults));
+  merge.explain_in(planned);
+  return planned;
 }
 
 api::BoundCall& CrossDeviceOps::Impl::cached(const api::CallTraits& traits, const api::Pairs& pairs,
@@ -136,6 +162,12 @@ void CrossDeviceOps::Impl::forget_oldest() {
 
 void CrossDeviceOps::Impl::run(api::BoundCall& bound, const api::Pairs& pairs,
                                const CommunicationOptions& options, Clock::time_point start) {
+  execute(bound, pairs, options, start);
+  record(bound, start);
+}
+
+void CrossDeviceOps::Impl::execute(api::BoundCall& bound, const api::Pairs& pairs,
+                                   const CommunicationOptions& options, Clock::time_point start) {
   const Clock::time_point deadline = api::deadline_of(options, start);
   if (accumulation_fn) {
     AccumulationCaller caller(accumulation_fn, bound, pairs);
@@ -143,6 +175,9 @@ void CrossDeviceOps::Impl::run(api::BoundCall& bound, const api::Pairs& pairs,
   } else {
     bound.run(deadline, nullptr);
   }
+}
+
+void CrossDeviceOps::Impl::record(const api::BoundCall& bound, Clock::time_point start) {
   record_.add(bound.planned().plan, bound.tensors(), bound.bytes(), now() - start);
 }
 

@@ -56,6 +56,18 @@ struct CrossDeviceOps::Impl {
                          const CommunicationOptions& options, const Fingerprint& fingerprint);
   void forget_oldest();
 
+  // The same for pairs none of which mixes dense and sparse components.
+  std::vector<Mirrored> call_unmixed(const api::CallTraits& traits, const api::Pairs& pairs,
+                                     const CommunicationOptions& options, const api::CallKey& key,
+                                     Clock::time_point start);
+  planner::Planned plan_unmixed(const api::CallTraits& traits, const api::Pairs& pairs,
+                                const CommunicationOptions& options, bool merges_rows);
+
+  // The halves of run().
+  void execute(api::BoundCall& bound, const api::Pairs& pairs, const CommunicationOptions& options,
+               Clock::time_point start);
+  void record(const api::BoundCall& bound, Clock::time_point start);
+
   std::unordered_map<Fingerprint, Entry, FingerprintHash> cache_;
   std::uint64_t uses_ = 0;
 

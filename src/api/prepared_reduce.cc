@@ -30,7 +30,8 @@ PreparedReduce::State::State(std::shared_ptr<CrossDeviceOps::Impl> on, ReduceOp 
   api::check_lengths(arguments);
   const Device& defaults = ops->cluster.state().defaults;
   if (values.empty()) return;
-  if (api::key_of(traits, arguments.pairs(), options, defaults).mixes_dense_and_sparse) {
+  const api::CallKey key = api::key_of(traits, arguments.pairs(), options, defaults);
+  if (key.mixes_dense_and_sparse || key.merges_rows) {
     ops->plan_call(traits, arguments.pairs(), options);  // for what it refuses
     return;
   }

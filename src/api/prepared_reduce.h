@@ -22,8 +22,8 @@ struct PreparedReduce::State {
   const std::vector<PerReplica> results;
   const CommunicationOptions options;
   const api::ValuesAndResults arguments;
-  // Null where there is nothing to reduce, and where values mix dense and sparse components: these are made
-  // dense anew in every run.
+  // Null where there is nothing to reduce, where values mix dense and sparse components, and where duplicate
+  // rows are merged: these are made dense, and their indices looked at, anew in every run.
   std::unique_ptr<api::BoundCall> bound;
 };
 

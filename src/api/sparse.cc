@@ -102,23 +102,6 @@ bool add_overflows(T& sum, T value) noexcept {
 
 // --- densify -----------------------------------------------------------------------------------------
 
-std::vector<std::size_t> checked_indices(const IndexedSlices& slices, std::int64_t bound,
-                                         std::string_view name) {
-  const auto* const memory = static_cast<const std::byte*>(slices.indices.memory());
-  const bool is_wide = slices.indices.dtype() == DType::kInt64;
-  std::vector<std::size_t> indices(slices.indices.shape().elements());
-  for (std::size_t row = 0; row < indices.size(); ++row) {
-    const std::int64_t index = is_wide ? load<std::int64_t>(memory, row) : load<std::int32_t>(memory, row);
-    if (index < 0 || index >= bound) {
-      refuse(name, "row " + std::to_string(row) + " has index " + std::to_string(index) +
-                       "; expected 0 or more and less than " + std::to_string(bound) +
-                       ", the rows of the dense shape");
-    }
-    indices[row] = static_cast<std::size_t>(index);
-  }
-  return indices;
-}
-
 // Each segment owns a run of dense rows: it clears them and adds whatever falls into them, in the order of
 // the positions. So the result does not depend on who runs which segment, or on how many there are.
 template <class Input, class Accumulator>
@@ -193,6 +176,24 @@ void check_slices(const IndexedSlices& slices, std::string_view name, const Devi
                      indices_device.to_string() + "; expected one device");
   }
   if (slices.dense_shape) rows_of(*slices.dense_shape, slices, name);
+}
+
+std::vector<std::size_t> checked_indices(const IndexedSlices& slices, std::optional<std::int64_t> bound,
+                                         std::string_view name) {
+  const auto* const memory = static_cast<const std::byte*>(slices.indices.memory());
+  const bool is_wide = slices.indices.dtype() == DType::kInt64;
+  std::vector<std::size_t> indices(slices.indices.shape().elements());
+  for (std::size_t row = 0; row < indices.size(); ++row) {
+    const std::int64_t index = is_wide ? load<std::int64_t>(memory, row) : load<std::int32_t>(memory, row);
+    if (index < 0 || (bound && index >= *bound)) {
+      refuse(name, "row " + std::to_string(row) + " has index " + std::to_string(index) +
+                       "; expected 0 or more" +
+                       (bound ? " and less than " + std::to_string(*bound) + ", the rows of the dense shape"
+                              : std::string()));
+    }
+    indices[row] = static_cast<std::size_t>(index);
+  }
+  return indices;
 }
 
 DType densified_dtype(ReduceOp op, DType input) noexcept {

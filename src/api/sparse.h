@@ -1,8 +1,11 @@
 // IndexedSlices: checks, and the dense tensor that they stand for. Rules: docs/semantics.md, section 4.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
+#include <vector>
 
 #include <onesum/device.h>
 #include <onesum/dtype.h>
@@ -16,6 +19,11 @@ namespace onesum::api {
 // expected. Every message begins with `name`, such as "pair 3: replica on CPU:1". `defaults` complete the
 // devices that are compared.
 void check_slices(const IndexedSlices& slices, std::string_view name, const Device& defaults = {});
+
+// The indices of well-formed slices. Throws invalid_argument, beginning with `name`, for one that is negative
+// or not below the bound, if there is one, naming its row, the index and the bound.
+std::vector<std::size_t> checked_indices(const IndexedSlices& slices, std::optional<std::int64_t> bound,
+                                         std::string_view name);
 
 // The type of tensor in which dense and sparse components of one value meet, so that nothing is rounded
 // twice: the accumulator of a reduction (rule 3.4), except that for MEAN 64-bit integers stay what they are.

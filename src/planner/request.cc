@@ -97,12 +97,6 @@ class PairResolver {
                       ": gather takes tensors, not IndexedSlices; gather their values "
                       "and indices as tensors instead");
     }
-    if (request_.options.sparse_rows == SparseRows::kMergeDuplicates) {
-      throw Error(ErrorCode::kUnimplemented,
-                  name_ +
-                      ": merging the duplicate rows of IndexedSlices is not available yet; use "
-                      "SparseRows::kConcatenate");
-    }
   }
 
   void check_types() const {
@@ -123,6 +117,10 @@ class PairResolver {
   bool reduces() const {
     return request_.kind == CallKind::kReduce || request_.kind == CallKind::kBatchReduce;
   }
+  // What is merged is concatenated first, undivided; whoever merges then divides, and checks the results.
+  bool merges_rows() const {
+    return reduces() && is_sparse(pair_) && request_.options.sparse_rows == SparseRows::kMergeDuplicates;
+  }
   DType dtype() const { return pair_.declared_dtype.value_or(pair_.replicas.front().tensor.dtype); }
   std::int64_t replica_count() const { return static_cast<std::int64_t>(replicas_.size()); }
 
@@ -140,7 +138,7 @@ class PairResolver {
       stream.task.destinations.push_back(
           {numbers_.number(destinations_[d]), pair_.in_place_of.empty() ? -1 : pair_.in_place_of[d]});
     }
-    if (part != StreamPart::kSliceIndices && reduces()) {
+    if (part != StreamPart::kSliceIndices && reduces() && !merges_rows()) {
       stream.result_dtype = result_dtype(request_.op, dtype());
       stream.task.accumulator = accumulator_of(request_.op, element_of(dtype()));
       stream.task.divisor = request_.op == ReduceOp::kMean ? replica_count() : 1;
@@ -249,7 +247,7 @@ class PairResolver {
 
   // The caller's memory must be just what the call would have returned.
   void check_results(const Stream& stream) const {
-    if (!request_.into) return;
+    if (!request_.into || merges_rows()) return;
     for (std::size_t d = 0; d < pair_.results.size(); ++d) {
       const ComponentInfo& result = pair_.results[d];
       const std::string name = fmt::format("{}: result on {}", name_, destinations_[d].to_string());

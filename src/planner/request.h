@@ -4,7 +4,8 @@
 // refuses whatever is wrong before any work, each error naming the pair, the device, what was found and what
 // was expected, and turns devices into small numbers and values into streams: one stream per tensor that is
 // reduced, concatenated or copied (a dense value is one stream, a sparse one is two: its values and its
-// indices).
+// indices). Of sparse values whose duplicate rows are to be merged, the streams are the concatenation that
+// precedes the merging: undivided, and of the type of the input.
 #pragma once
 
 #include <cstddef>

@@ -220,15 +220,6 @@ TEST_F(Refused, OptionsThatAreHintsAreTaken) {
       std::vector<float>{3});
 }
 
-// 4.7, 8.13
-TEST_F(Refused, MergingOfDuplicateRows) {
-  CommunicationOptions options;
-  options.sparse_rows = SparseRows::kMergeDuplicates;
-  const PerReplica sparse(testing::slices({{1}}, {0}, Shape{2, 1}, "CPU:0"));
-  refuse(ReduceOp::kSum, sparse, "CPU:0", ErrorCode::kUnimplemented, {"duplicate rows", "kConcatenate"},
-         options);
-}
-
 // 8.11
 TEST_F(Refused, SlicesThatDoNotFitTogether) {
   using testing::slices;

@@ -3,8 +3,10 @@
     numpy_reference.py FOLDER
 
 FOLDER/cases has a line `dtype op replicas elements` per case; FOLDER/inputs the replicas of all cases one after the
-other, FOLDER/results the results. Prints how many cases are equal, or the first differences, and then fails.
+other, FOLDER/results the results. A line `dtype op replicas elements rows …` is a sparse case whose duplicate rows are
+merged: so many rows of each replica, of so many elements; a replica, and a result, is int64 indices and then values. Prints how many cases are equal, or the first differences, and then fails.
 """
+import functools
 import pathlib
 import sys
 
@@ -18,13 +20,15 @@ def storage(dtype):
 
 
 def tree(parts, add):
-    """The sum in canonical order: the tree splits n at the largest power of two below n."""
+    """The sum in canonical order: the tree splits n at the largest power of two below n. None is nobody's part."""
     if len(parts) == 1:
         return parts[0]
     left = 1
     while 2 * left < len(parts):
         left *= 2
-    return add(tree(parts[:left], add), tree(parts[left:], add))
+    sides = [tree(parts[:left], add), tree(parts[left:], add)]
+    there = [side for side in sides if side is not None]
+    return add(*there) if len(there) == 2 else there[0] if there else None
 
 
 def bfloat16_to_float32(bits):
@@ -37,26 +41,37 @@ def float32_to_bfloat16(numbers):
     return np.where(np.isnan(numbers), 0x7FC0, rounded).astype(np.uint16)
 
 
-def integer_mean(replicas):
+def integer_mean(terms, replicas):
     """Exact in Python's integers, rounded once to the result's type, and then divided."""
-    result = np.float32 if replicas[0].dtype.itemsize <= 2 else np.float64
-    columns = zip(*(replica.tolist() for replica in replicas))
-    return np.array([float(sum(column)) for column in columns], dtype=result) / result(len(replicas))
+    result = np.float32 if terms[0].dtype.itemsize <= 2 else np.float64
+    columns = zip(*(term.tolist() for term in terms))
+    return np.array([float(sum(column)) for column in columns], dtype=result) / result(replicas)
 
 
 def reduce(dtype, op, replicas):
-    if dtype in INTEGERS:
-        return integer_mean(replicas) if op == "mean" else tree(replicas, np.add)
+    """Of each replica, the terms it brings: one, or none or more of a row of a sparse value."""
+    if dtype in INTEGERS and op == "mean":
+        return integer_mean([term for terms in replicas for term in terms], len(replicas))
     load, store = (lambda x: x), (lambda x: x)
     if dtype == "float16":
         load, store = (lambda x: x.astype(np.float32)), (lambda x: x.astype(np.float16))
     elif dtype == "bfloat16":
         load, store = bfloat16_to_float32, float32_to_bfloat16
-    total = tree([load(replica) for replica in replicas], np.add)
+    sums = [functools.reduce(np.add, map(load, terms)) if terms else None for terms in replicas]
+    total = tree(sums, np.add)
     if op == "mean" and len(replicas) > 1:
         parts = total.view(total.real.dtype)
         total = (parts / parts.dtype.type(len(replicas))).view(total.dtype)
     return store(total)
+
+
+def merge(dtype, op, replicas):
+    """Each index once, and its row. A replica is its indices and its rows."""
+    indices = np.unique(np.concatenate([indices for indices, _ in replicas]))
+    rows = []
+    for index in indices:
+        rows.append(reduce(dtype, op, [list(values[own == index]) for own, values in replicas]))
+    return indices, np.concatenate(rows)
 
 
 def differences(dtype, found, expected):
@@ -72,29 +87,44 @@ def differences(dtype, found, expected):
     return np.flatnonzero(differ & ~(np.isnan(numbers[0]) & np.isnan(numbers[1])))
 
 
+class Reader:
+    def __init__(self, path):
+        self.bytes, self.at = path.read_bytes(), 0
+
+    def take(self, dtype, count):
+        found = np.frombuffer(self.bytes, dtype, count, self.at)
+        self.at += found.nbytes
+        return found
+
+    def left(self):
+        return len(self.bytes) - self.at
+
+
 def main(folder):
     np.seterr(all="ignore")
-    inputs = (folder / "inputs").read_bytes()
-    results = (folder / "results").read_bytes()
-    at_input = at_result = cases = wrong = 0
+    inputs, results = Reader(folder / "inputs"), Reader(folder / "results")
+    cases = wrong = 0
     for line in (folder / "cases").read_text().splitlines():
-        dtype, op, replicas, elements = line.split()
-        replicas, elements = int(replicas), int(elements)
-        values = []
-        for _ in range(replicas):
-            values.append(np.frombuffer(inputs, storage(dtype), elements, at_input))
-            at_input += elements * storage(dtype).itemsize
-        expected = reduce(dtype, op, values)
-        found = np.frombuffer(results, expected.dtype, elements, at_result)
-        at_result += elements * expected.dtype.itemsize
+        dtype, op, *numbers = line.split()
+        replicas, elements, *rows = map(int, numbers)
+        if rows:
+            own = [(inputs.take("int64", n), inputs.take(storage(dtype), n * elements)) for n in rows]
+            indices, expected = merge(dtype, op, [(i, v.reshape(-1, elements)) for i, v in own])
+            same_indices = np.array_equal(results.take("int64", indices.size), indices)
+        else:
+            expected = reduce(dtype, op, [[inputs.take(storage(dtype), elements)] for _ in range(replicas)])
+            same_indices = True
+        found = results.take(expected.dtype, expected.size)
         where = differences(dtype, found, expected)
         cases += 1
-        if where.size:
+        if where.size or not same_indices:
             wrong += 1
+            print(f"{line}: {where.size} differ" + ("" if same_indices else ", and so do the indices"))
+        if where.size:
             first = where[0]
-            print(f"{line}: {where.size} differ, the first at {first}: {found.flat[first]}, NumPy: {expected.flat[first]}")
-    if at_input != len(inputs) or at_result != len(results):
-        sys.exit(f"{len(inputs) - at_input} input and {len(results) - at_result} result bytes are left over")
+            print(f"  the first at {first}: {found.flat[first]}, NumPy: {expected.flat[first]}")
+    if inputs.left() or results.left():
+        sys.exit(f"{inputs.left()} input and {results.left()} result bytes are left over")
     if wrong:
         sys.exit(f"{wrong} of {cases} cases differ")
     print(f"{cases} cases equal")
