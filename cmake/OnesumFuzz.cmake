@@ -1,7 +1,7 @@
 # fuzz/<name>_fuzz.cc becomes <build>/<name>_fuzz, a libFuzzer program; target onesum_fuzz builds them all.
 # They link the rooms that read text, not the whole library, and these rooms only are built with coverage
 # and sanitizers (ONESUM_SANITIZE of the preset "fuzz").
-set(fuzzed_rooms onesum_room_base onesum_room_plan)
+set(fuzzed_rooms onesum_room_base onesum_room_plan onesum_room_collective onesum_room_planner)
 
 if(NOT CMAKE_CXX_COMPILER_ID MATCHES Clang)
   message(FATAL_ERROR "ONESUM_BUILD_FUZZ needs clang: use the preset \"fuzz\"")

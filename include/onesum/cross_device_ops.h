@@ -91,7 +91,8 @@ class ONESUM_API CrossDeviceOps {
   std::vector<Mirrored> batch_reduce(ReduceOp op, std::span<const ValueDestination> pairs,
                                      const CommunicationOptions& options = {});
 
-  // Copies of the root's value on every device of the destination. The root is a worker.
+  // Copies of the root's value on every device of the destination. The root is a worker's rank; where all
+  // workers are in this process, `value` is the root's, on whatever device it lives.
   Mirrored broadcast(const Value& value, const Destination& destination, int root = 0);
 
   // All replicas concatenated along `axis` in replica order (a negative axis counts from the last); they may

@@ -1,6 +1,8 @@
 // Everything.
 #pragma once
 
+#include <onesum/all_reduce.h>
+#include <onesum/all_reduce_spec.h>
 #include <onesum/cluster.h>
 #include <onesum/cross_device_ops.h>
 #include <onesum/device.h>

@@ -52,7 +52,8 @@ class ONESUM_API PerReplica : public DistributedValues {
 };
 
 // Where results go: the devices of a value, a variable or a tensor (only their devices count, none is ever
-// written), or a device string. Empty ones are invalid_argument.
+// written), or a device string. A string that names no task stands for that device of every worker, with a
+// task for that worker's only. Empty ones are invalid_argument.
 class ONESUM_API Destination {
  public:
   Destination(const DistributedValues& values);  // NOLINT(google-explicit-constructor)
@@ -63,10 +64,12 @@ class ONESUM_API Destination {
   Destination(const std::string& device);        // NOLINT(google-explicit-constructor)
   Destination(const char* device);               // NOLINT(google-explicit-constructor)
 
-  std::span<const Device> devices() const noexcept { return devices_; }
+  std::span<const Device> devices() const noexcept { return devices_; }  // as given
+  bool is_text() const noexcept { return is_text_; }                     // made from a device string
 
  private:
   std::vector<Device> devices_;
+  bool is_text_ = false;
 };
 
 struct ValueDestination {

@@ -69,7 +69,7 @@ CallKey key_of(const CallTraits& traits, const Pairs& pairs, const Communication
     if (pair.results != nullptr) {
       add_results(hasher, pair, defaults);
     } else {
-      hasher.add(pair.destinations.size());
+      hasher.add(2 * pair.destinations.size() + (pair.destination_is_text ? 1 : 0));
       for (const Device& device : pair.destinations) hasher.add(device.hash());
     }
   }

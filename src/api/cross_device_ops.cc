@@ -72,7 +72,7 @@ CrossDeviceOps::~CrossDeviceOps() = default;
 Mirrored CrossDeviceOps::reduce(ReduceOp op, const PerReplica& value, const Destination& destination,
                                 const CommunicationOptions& options) {
   api::require_cross_replica_context("CrossDeviceOps::reduce");
-  const OnePair one{{&value, destination.devices(), nullptr, {}}};
+  const OnePair one{api::pair_of(value, destination)};
   return std::move(impl_->call({CallKind::kReduce, op, 0, false}, one.pairs(), options).front());
 }
 
@@ -90,14 +90,14 @@ Mirrored CrossDeviceOps::broadcast(const Value& value, const Destination& destin
                                                  std::to_string(impl_->cluster.size()) + " worker(s)");
   }
   const PerReplica replica(std::vector<Value>{value});
-  const OnePair one{{&replica, destination.devices(), nullptr, {}}};
+  const OnePair one{api::pair_of(replica, destination)};
   return std::move(impl_->call({CallKind::kBroadcast, ReduceOp::kSum, 0, false}, one.pairs(), {}).front());
 }
 
 Mirrored CrossDeviceOps::gather(const PerReplica& value, const Destination& destination, int axis,
                                 const CommunicationOptions& options) {
   api::require_cross_replica_context("CrossDeviceOps::gather");
-  const OnePair one{{&value, destination.devices(), nullptr, {}}};
+  const OnePair one{api::pair_of(value, destination)};
   return std::move(
       impl_->call({CallKind::kGather, ReduceOp::kSum, axis, false}, one.pairs(), options).front());
 }

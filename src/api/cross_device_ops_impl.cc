@@ -11,6 +11,7 @@
 #include "api/engines.h"
 #include "api/merge_rows.h"
 #include "base/log.h"
+#include "planner/spec.h"
 
 namespace onesum {
 namespace {
@@ -20,8 +21,9 @@ constexpr std::size_t kMaxBoundCalls = 128;
 
 constexpr std::chrono::minutes kDefaultTimeout{30};
 
-planner::Placement placement_of(const Cluster& cluster) {
-  return {cluster.state().defaults, cluster.state().devices, {}};
+planner::Placement placement_of(const Cluster& cluster, const planner::Policy& policy) {
+  const Cluster::State& state = cluster.state();
+  return {state.defaults, state.devices, state.workers, state.hosts, policy.all_workers};
 }
 
 // Calls the user's function for a pack, which is one tensor of one pair.
@@ -65,7 +67,7 @@ class AccumulationCaller final : public exec::FunctionCaller {
 }  // namespace
 
 CrossDeviceOps::Impl::Impl(const planner::Policy& policy, AccumulationFn fn, const Cluster& on)
-    : cluster(on), accumulation_fn(std::move(fn)), planner(policy, placement_of(on)) {}
+    : cluster(on), accumulation_fn(std::move(fn)), planner(policy, placement_of(on, policy)) {}
 
 std::vector<Mirrored> CrossDeviceOps::Impl::call(const api::CallTraits& traits, const api::Pairs& pairs,
                                                  const CommunicationOptions& options) {
@@ -152,7 +154,19 @@ std::unique_ptr<api::BoundCall> CrossDeviceOps::Impl::bind(const api::CallTraits
       log(LogLevel::kDebug, choice.algorithm + ": " + choice.reason);
     }
   }
+  warn_of_nccl(traits.kind, planned);
   return std::make_unique<api::BoundCall>(traits, std::move(planned), api::host_engine());
+}
+
+void CrossDeviceOps::Impl::warn_of_nccl(planner::CallKind kind, const planner::Planned& planned) {
+  const planner::Policy& policy = planner.policy();
+  const auto names_nccl = [](const AllReduceSpec& spec) { return planner::has_level(spec, "nccl"); };
+  if (kind != planner::CallKind::kReduce && kind != planner::CallKind::kBatchReduce) return;
+  if (std::ranges::none_of(policy.specs, names_nccl)) return;
+  const auto other = std::ranges::find_if(planned.devices, [](const Device& d) { return d.type() != "GPU"; });
+  if (other == planned.devices.end() || warned_of_nccl_.test_and_set(std::memory_order_relaxed)) return;
+  log(LogLevel::kWarning, policy.name + ": NCCL serves GPUs only, and there are other devices (" +
+                              other->to_string() + "); the host engine's reduce takes its place");
 }
 
 void CrossDeviceOps::Impl::forget_oldest() {
@@ -199,7 +213,7 @@ void refuse_if_late(const CommunicationOptions& options, Clock::time_point start
 Pairs ValuesAndResults::pairs() const {
   return {values.size(), this, [](const void* self, std::size_t i) {
             const auto& arguments = *static_cast<const ValuesAndResults*>(self);
-            return Pair{&arguments.values[i], {}, &arguments.results[i], {}};
+            return Pair{&arguments.values[i], {}, &arguments.results[i]};
           }};
 }
 
@@ -213,7 +227,7 @@ void check_lengths(const ValuesAndResults& arguments) {
 Pairs pairs_of(const std::span<const ValueDestination>& pairs) {
   return {pairs.size(), &pairs, [](const void* span, std::size_t i) {
             const ValueDestination& pair = (*static_cast<const std::span<const ValueDestination>*>(span))[i];
-            return Pair{&pair.value, pair.destination.devices(), nullptr, {}};
+            return pair_of(pair.value, pair.destination);
           }};
 }
 

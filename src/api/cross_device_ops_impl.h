@@ -2,6 +2,7 @@
 // below that is not const is used inside a turn only.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <unordered_map>
 
@@ -55,6 +56,8 @@ struct CrossDeviceOps::Impl {
   api::BoundCall& cached(const api::CallTraits& traits, const api::Pairs& pairs,
                          const CommunicationOptions& options, const Fingerprint& fingerprint);
   void forget_oldest();
+  // Says once that NCCL, asked for by the policy, does not serve the devices of a call.
+  void warn_of_nccl(planner::CallKind kind, const planner::Planned& planned);
 
   // The same for pairs none of which mixes dense and sparse components.
   std::vector<Mirrored> call_unmixed(const api::CallTraits& traits, const api::Pairs& pairs,
@@ -70,6 +73,9 @@ struct CrossDeviceOps::Impl {
 
   std::unordered_map<Fingerprint, Entry, FingerprintHash> cache_;
   std::uint64_t uses_ = 0;
+
+  // Relaxed: it only counts to one.
+  std::atomic_flag warned_of_nccl_;
 
   // The last call. Written inside a turn, read at any time.
   api::CallRecord record_;

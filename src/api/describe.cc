@@ -38,6 +38,7 @@ planner::PairInfo pair_info(const Pair& pair, const std::string& name, const Dev
   }
   if (pair.results == nullptr) {
     info.destinations.assign(pair.destinations.begin(), pair.destinations.end());
+    info.destination_is_text = pair.destination_is_text;
     return info;
   }
   for (std::size_t d = 0; d < pair.results->size(); ++d) {

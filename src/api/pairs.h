@@ -16,8 +16,13 @@ struct Pair {
   const DistributedValues* value = nullptr;
   std::span<const Device> destinations;        // unless there are results
   const DistributedValues* results = nullptr;  // the caller's memory; null: results are to be made
-  std::optional<DType> declared_dtype;         // see planner::PairInfo
+  std::optional<DType> declared_dtype{};       // see planner::PairInfo
+  bool destination_is_text = false;            // likewise
 };
+
+inline Pair pair_of(const DistributedValues& value, const Destination& destination) {
+  return {&value, destination.devices(), nullptr, {}, destination.is_text()};
+}
 
 class Pairs {
  public:

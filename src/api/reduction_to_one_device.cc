@@ -8,13 +8,14 @@ namespace onesum {
 namespace {
 
 planner::Policy policy_of(const std::optional<std::string>& reduce_to_device, bool has_function,
-                          const std::optional<Cluster>& cluster) {
+                          const Cluster& cluster) {
   planner::Policy policy;
   policy.name = "ReductionToOneDevice";
   policy.has_accumulation_fn = has_function;
   if (reduce_to_device) {
-    // Any device of this process will do: it need not be among sources or destinations.
-    const planner::Placement placement{cluster ? cluster->state().defaults : Device().canonical(), {}, {}};
+    // Any device of the workers will do: it need not be among sources or destinations.
+    const Cluster::State& state = cluster.state();
+    const planner::Placement placement{state.defaults, {}, state.workers};
     policy.reduce_to_device = planner::place(Device(*reduce_to_device), placement, "reduce_to_device");
   }
   return policy;
@@ -25,7 +26,8 @@ planner::Policy policy_of(const std::optional<std::string>& reduce_to_device, bo
 ReductionToOneDevice::ReductionToOneDevice(const std::optional<std::string>& reduce_to_device,
                                            const AccumulationFn& accumulation_fn,
                                            const std::optional<Cluster>& cluster)
-    : CrossDeviceOps(policy_of(reduce_to_device, static_cast<bool>(accumulation_fn), cluster),
-                     accumulation_fn, cluster) {}
+    : CrossDeviceOps(
+          policy_of(reduce_to_device, static_cast<bool>(accumulation_fn), cluster.value_or(Cluster::local())),
+          accumulation_fn, cluster) {}
 
 }  // namespace onesum

@@ -124,7 +124,7 @@ Destination::Destination(const IndexedSlices& slices) {
   devices_.push_back(slices.values.device());
 }
 
-Destination::Destination(std::string_view device) : devices_{checked_device(device)} {}
+Destination::Destination(std::string_view device) : devices_{checked_device(device)}, is_text_(true) {}
 
 Destination::Destination(const std::string& device) : Destination(std::string_view(device)) {}
 

@@ -18,10 +18,13 @@ struct Policy {
 
   // How dense values are all-reduced, by size; valid (ascending limits, the last one none). Empty: never,
   // they are reduced to one device.
-  std::vector<AllReduceSpec> specs;
+  std::vector<AllReduceSpec> specs{};
   int num_packs = 0;                       // > 0: the tensors of a batch, concatenated, are cut into so many
   std::size_t small_tensor_max_bytes = 0;  // otherwise tensors up to this size are grouped,
   int small_tensors_max_group = 10;        // at most so many to a pack
+
+  bool all_workers = false;    // what is all-reduced has a replica on every worker
+  int devices_per_worker = 0;  // with which each worker helps (psgpu, xring); 0: those the values are on
 };
 
 }  // namespace onesum::planner

@@ -1,6 +1,7 @@
 #include "planner/request.h"
 
 #include <algorithm>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -12,6 +13,17 @@ namespace {
 template <class... Args>
 [[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) {
   throw Error(ErrorCode::kInvalidArgument, fmt::format(format, std::forward<Args>(args)...));
+}
+
+bool owns(const Device& worker, const Device& device) {
+  return worker.task() == device.task() && worker.replica() == device.replica() &&
+         worker.job() == device.job();
+}
+
+std::string names_of(std::span<const Device> devices) {
+  std::string names;
+  for (const Device& device : devices) names += (names.empty() ? "" : ", ") + device.to_string();
+  return names;
 }
 
 bool is_sparse(const PairInfo& pair) { return pair.replicas.front().indices.has_value(); }
@@ -46,6 +58,7 @@ class PairResolver {
     if (pair_.replicas.empty()) refuse("{}: the value has no components", name_);
     place_replicas();
     place_destinations();
+    check_workers();
     check_kinds();
     check_types();
     if (is_sparse(pair_)) {
@@ -70,12 +83,28 @@ class PairResolver {
 
   void place_destinations() {
     if (pair_.destinations.empty()) refuse("{}: the destination has no devices", name_);
-    for (const Device& raw : pair_.destinations) {
+    const std::vector<Device> expanded = pair_.destination_is_text
+                                             ? on_every_worker(pair_.destinations.front(), placement_)
+                                             : pair_.destinations;
+    for (const Device& raw : expanded) {
       const Device device = place(raw, placement_, name_ + ": destination");
       if (std::find(destinations_.begin(), destinations_.end(), device) != destinations_.end()) {
         refuse("{}: the destination names {} twice", name_, device.to_string());
       }
       destinations_.push_back(device);
+    }
+  }
+
+  bool is_all_reduced() const { return reduces() && std::ranges::is_permutation(replicas_, destinations_); }
+
+  void check_workers() const {
+    if (!placement_.all_workers || !is_all_reduced()) return;
+    for (std::size_t rank = 0; rank < placement_.workers.size(); ++rank) {
+      const Device& worker = placement_.workers[rank];
+      if (std::ranges::none_of(replicas_, [&](const Device& device) { return owns(worker, device); })) {
+        refuse("{}: no replica is on worker {} ({}); an all-reduce needs one on each of the {} workers",
+               name_, rank, worker.to_string(), placement_.workers.size());
+      }
     }
   }
 
@@ -311,32 +340,41 @@ void validate_options(ReduceOp op, const CommunicationOptions& options) {
 
 Device place(const Device& device, const Placement& placement, const std::string& what) {
   const Device complete = device.canonical(placement.defaults);
-  const Device& own = placement.defaults;
-  const auto& devices = placement.devices;
-  if (!devices.empty()) {
-    if (std::find(devices.begin(), devices.end(), complete) == devices.end()) {
-      refuse("{} is on {}, which is not one of the cluster's {} devices", what, complete.to_string(),
-             devices.size());
-    }
-  } else if (complete.job() != own.job() || complete.replica() != own.replica() ||
-             complete.task() != own.task()) {
-    refuse("{} is on {}, which is not a device of this process ({})", what, complete.to_string(),
-           own.to_string());
+  const std::span<const Device> workers =
+      placement.workers.empty() ? std::span(&placement.defaults, 1) : std::span(placement.workers);
+  if (std::ranges::none_of(workers, [&](const Device& worker) { return owns(worker, complete); })) {
+    refuse("{} is on {}, which is not a device of {} ({})", what, complete.to_string(),
+           workers.size() == 1 ? "this process" : "the cluster's workers", names_of(workers));
   }
-  if (complete.type() != own.type()) {
+  if (complete.type() != placement.defaults.type()) {
     throw Error(ErrorCode::kUnavailable, fmt::format("{} is on {}, and no engine for {} devices is there",
                                                      what, complete.to_string(), *complete.type()));
+  }
+  const auto names_it = [&](const std::vector<Device>& devices) {
+    return std::ranges::find(devices, complete) != devices.end();
+  };
+  if (!placement.devices.empty() && !names_it(placement.devices) && !names_it(placement.hosts)) {
+    refuse("{} is on {}, which is not one of the cluster's {} devices (from {} to {})", what,
+           complete.to_string(), placement.devices.size(), placement.devices.front().to_string(),
+           placement.devices.back().to_string());
   }
   return complete;
 }
 
 std::int32_t rank_of(const Device& device, const Placement& placement) {
-  const auto owns = [&](const Device& worker) {
-    return worker.job() == device.job() && worker.replica() == device.replica() &&
-           worker.task() == device.task();
-  };
-  const auto found = std::ranges::find_if(placement.workers, owns);
+  const auto found =
+      std::ranges::find_if(placement.workers, [&](const Device& worker) { return owns(worker, device); });
   return found == placement.workers.end() ? 0 : static_cast<std::int32_t>(found - placement.workers.begin());
+}
+
+std::vector<Device> on_every_worker(const Device& device, const Placement& placement) {
+  if (device.task() || placement.workers.empty()) return {device};
+  std::vector<Device> devices;
+  for (const Device& worker : placement.workers) {
+    const Device its = device.merged_over(worker);
+    if (owns(worker, its)) devices.push_back(its);  // not of another job
+  }
+  return devices.empty() ? std::vector{device} : devices;
 }
 
 Resolved resolve(const Request& request, const Placement& placement) {

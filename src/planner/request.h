@@ -39,6 +39,8 @@ struct ComponentInfo {
 struct PairInfo {
   std::vector<ComponentInfo> replicas;
   std::vector<Device> destinations;
+  // The one destination came as text: without a task it stands for that device of every worker.
+  bool destination_is_text = false;
   // Calls into the caller's memory: a component per destination, and the replica each one is (-1: none of
   // them).
   std::vector<ComponentInfo> results;
@@ -61,9 +63,11 @@ struct Request {
 
 // Which devices take part, and what completes a partial device string.
 struct Placement {
-  Device defaults;              // complete
-  std::vector<Device> devices;  // complete; none: every device of the default's job, replica, task and type
-  std::vector<Device> workers;  // job, replica and task of each rank
+  Device defaults;                // complete
+  std::vector<Device> devices;    // complete; none: every device of the workers
+  std::vector<Device> workers{};  // job, replica and task of each rank; none: the default's alone
+  std::vector<Device> hosts{};    // CPUs that take part beside `devices`
+  bool all_workers = false;       // what is all-reduced has a replica on every worker
 };
 
 enum class StreamPart : std::uint8_t { kDense, kSliceValues, kSliceIndices };
@@ -92,6 +96,10 @@ Device place(const Device& device, const Placement& placement, const std::string
 
 // The rank of the worker that owns a placed device.
 std::int32_t rank_of(const Device& device, const Placement& placement);
+
+// What a destination string stands for: its device on every worker that it may mean, in rank order, if it
+// names no task; otherwise itself.
+std::vector<Device> on_every_worker(const Device& device, const Placement& placement);
 
 Resolved resolve(const Request& request, const Placement& placement);
 

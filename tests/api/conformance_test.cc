@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include <onesum/all_reduce.h>
+
 #include "support/tensors.h"
 
 namespace onesum {
@@ -32,6 +34,13 @@ std::unique_ptr<CrossDeviceOps> make_ops(const std::string& variant) {
   if (variant == "plain") return std::make_unique<ReductionToOneDevice>();
   if (variant == "to_cpu0") return std::make_unique<ReductionToOneDevice>("CPU:0");
   if (variant == "to_another") return std::make_unique<ReductionToOneDevice>("/device:CPU:99");
+  if (variant == "nccl_1_pack") return std::make_unique<AllReduceCrossDeviceOps>("nccl", 1);
+  if (variant == "nccl_0_packs") return std::make_unique<AllReduceCrossDeviceOps>("nccl", 0);
+  if (variant == "nccl_default") return std::make_unique<NcclAllReduce>();
+  if (variant == "hierarchical_copy_8_packs") return std::make_unique<HierarchicalCopyAllReduce>(8);
+  if (variant == "hierarchical_copy_small") {
+    return std::make_unique<AllReduceCrossDeviceOps>("hierarchical_copy", 0, 100, 10);
+  }
   return std::make_unique<ReductionToOneDevice>(std::nullopt, add_all);
 }
 
@@ -111,7 +120,9 @@ TEST_P(CoreMatrix, Broadcast) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, CoreMatrix,
-    ::testing::Combine(::testing::Values("plain", "to_cpu0", "to_another", "accumulation_fn"),
+    ::testing::Combine(::testing::Values("plain", "to_cpu0", "to_another", "accumulation_fn", "nccl_1_pack",
+                                         "nccl_0_packs", "nccl_default", "hierarchical_copy_8_packs",
+                                         "hierarchical_copy_small"),
                        ::testing::Values(1, 2, 3, 4, 7)),
     [](const auto& test) { return std::get<0>(test.param) + "_" + std::to_string(std::get<1>(test.param)); });
 

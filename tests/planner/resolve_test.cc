@@ -141,6 +141,80 @@ TEST(Place, CompletesAndChecks) {
   expect_error([&] { place("CPU:1", two, "x"); }, ErrorCode::kInvalidArgument, {"CPU:1", "2 devices"});
 }
 
+// Two workers with two CPUs each.
+Placement two_workers() {
+  Placement placement;
+  for (const char* worker : {"/job:worker/replica:0/task:0", "/job:worker/replica:0/task:1"}) {
+    placement.workers.emplace_back(worker);
+    for (const char* device : {"CPU:0", "CPU:1"})
+      placement.devices.push_back(Device(device).merged_over(placement.workers.back()));
+  }
+  placement.defaults = placement.devices.front();
+  return placement;
+}
+
+TEST(Place, OnDevicesOfTheWorkersOnly) {
+  const Placement placement = two_workers();
+  EXPECT_EQ(place("CPU:1", placement, "x"), placement.devices[1]);
+  EXPECT_EQ(place("/task:1", placement, "x"), placement.devices[2]);
+  EXPECT_EQ(rank_of(placement.devices[1], placement), 0);
+  EXPECT_EQ(rank_of(placement.devices[2], placement), 1);
+  expect_error([&] { place("/task:2", placement, "thing 7"); }, ErrorCode::kInvalidArgument,
+               {"thing 7", "/task:2", "the cluster's workers", "/job:worker/replica:0/task:0, ", "task:1)"});
+  expect_error([&] { place("/job:chief/task:0", placement, "thing 7"); }, ErrorCode::kInvalidArgument,
+               {"/job:chief", "the cluster's workers"});
+  expect_error(
+      [&] { place("/task:1/CPU:2", placement, "thing 7"); }, ErrorCode::kInvalidArgument,
+      {"thing 7", "/task:1/device:CPU:2", "4 devices", "task:0/device:CPU:0", "task:1/device:CPU:1"});
+  expect_error([&] { place("/task:1/GPU:0", placement, "thing 7"); }, ErrorCode::kUnavailable, {"GPU:0"});
+}
+
+TEST(Place, OnHostsThatAreNotAmongTheDevices) {
+  Placement placement = two_workers();
+  placement.hosts = {placement.devices[0], placement.devices[2]};
+  placement.devices = {placement.devices[1], placement.devices[3]};
+  EXPECT_EQ(place("/task:1/CPU:0", placement, "x"), placement.hosts[1]);
+  expect_error([&] { place("CPU:2", placement, "x"); }, ErrorCode::kInvalidArgument, {"CPU:2"});
+}
+
+TEST(Destinations, OfTextWithoutATaskAreOnEveryWorker) {
+  const Placement placement = two_workers();
+  const std::vector<Device> second{placement.devices[1], placement.devices[3]};
+  EXPECT_EQ(on_every_worker("CPU:1", placement), second);
+  EXPECT_EQ(on_every_worker("/job:worker/CPU:1", placement), second);
+  EXPECT_EQ(on_every_worker("/job:worker/replica:0/CPU:1", placement), second);
+  EXPECT_EQ(on_every_worker("/task:1/CPU:1", placement), std::vector<Device>{"/task:1/CPU:1"});
+  EXPECT_EQ(on_every_worker("/job:chief/CPU:1", placement), std::vector<Device>{"/job:chief/CPU:1"});
+  EXPECT_EQ(on_every_worker("CPU:1", own_process()), std::vector<Device>{"CPU:1"});
+  Request request = request_of({dense(DType::kFloat32, {2}, "CPU:0")}, {"CPU:1"});
+  EXPECT_EQ(resolve(request, placement).streams[0].task.destinations.size(), 1U);
+  request.pairs[0].destination_is_text = true;
+  const Resolved resolved = resolve(request, placement);
+  EXPECT_EQ(resolved.devices,
+            (std::vector<Device>{placement.devices[0], placement.devices[1], placement.devices[3]}));
+  EXPECT_EQ(resolved.device_rank, (std::vector<std::int32_t>{0, 0, 1}));
+  EXPECT_EQ(resolved.streams[0].task.destinations, (std::vector<collective::Target>{{1, -1}, {2, -1}}));
+}
+
+TEST(Resolve, AllReducesOfAllWorkersOnly) {
+  Placement placement = two_workers();
+  const Request one_worker = request_of(
+      {dense(DType::kFloat32, {2}, "CPU:0"), dense(DType::kFloat32, {2}, "CPU:1")}, {"CPU:1", "CPU:0"});
+  EXPECT_NO_THROW(resolve(one_worker, placement));
+  placement.all_workers = true;
+  expect_error([&] { resolve(one_worker, placement); }, ErrorCode::kInvalidArgument,
+               {"pair 0", "no replica", "worker 1", "/job:worker/replica:0/task:1"});
+  Request elsewhere = one_worker;
+  elsewhere.pairs[0].destinations = {"CPU:0"};
+  EXPECT_NO_THROW(resolve(elsewhere, placement));
+  Request gather = one_worker;
+  gather.kind = CallKind::kGather;
+  EXPECT_NO_THROW(resolve(gather, placement));
+  const Request both = request_of(
+      {dense(DType::kFloat32, {2}, "/task:1"), dense(DType::kFloat32, {2}, "CPU:1")}, {"CPU:1", "/task:1"});
+  EXPECT_NO_THROW(resolve(both, placement));
+}
+
 TEST(Resolve, NamesThePairOfABatch) {
   Request request = request_of({dense(DType::kFloat32, {}, "CPU:0")}, {"CPU:0"});
   request.pairs.push_back(request.pairs[0]);

@@ -1,0 +1,192 @@
+#include "collective/all_reduce_writer.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "collective/hierarchical_copy.h"
+#include "collective/ring.h"
+#include "collective/shuffle.h"
+
+namespace onesum::collective {
+namespace {
+
+// `nccl` on devices that are not GPUs: the one-pass reduce inside a worker, `direct` across workers.
+Scheme without_nccl(Scheme scheme) {
+  if (scheme.across != Algorithm::kNccl) return scheme;
+  if (!scheme.inside) scheme.inside = Algorithm::kNccl;
+  scheme.across = Algorithm::kDirect;
+  return scheme;
+}
+
+std::size_t most_replicas(const Level& level) {
+  std::size_t most = 1;
+  for (const Party& party : level.parties) most = std::max(most, party.terms.front().leaves.size());
+  return most;
+}
+
+}  // namespace
+
+AllReduceWriter::AllReduceWriter(const Topology& topology, const Task& task, const Scheme& scheme)
+    : topology_(topology),
+      task_(task),
+      scheme_(without_nccl(scheme)),
+      level_(make_level()),
+      halving_doubling_(level_) {
+  choose_owners();
+  if (rings_across()) rings_ = ring_orders(level_, topology_, scheme_.shards);
+}
+
+Cut AllReduceWriter::cut() const {
+  Cut result;
+  result.grain = level_.grain;
+  switch (scheme_.across) {
+    case Algorithm::kRing:
+      result.units = {plan::SplitRule::kPadded, static_cast<std::uint32_t>(level_.parties.size())};
+      break;
+    case Algorithm::kHalvingDoubling:
+      result.units = {plan::SplitRule::kPadded, halving_doubling_.units()};
+      break;
+    case Algorithm::kHierarchicalCopy:
+      break;
+    default:
+      result.units = {plan::SplitRule::kRagged, static_cast<std::uint32_t>(owners_.size())};
+      break;
+  }
+  result.shards = is_sharded_by_owners() ? 1 : scheme_.shards;
+  return result;
+}
+
+void AllReduceWriter::write(Draft& draft) {
+  draft.claim_order(draft.scatters() ? order() : "canonical");
+  for (std::uint32_t shard = 0; shard < cut().shards; ++shard) {
+    switch (scheme_.across) {
+      case Algorithm::kRing:
+        write_ring(draft, level_, rings_[shard], shard);
+        break;
+      case Algorithm::kHalvingDoubling:
+        halving_doubling_.write(draft, shard);
+        break;
+      case Algorithm::kHierarchicalCopy:
+        write_hierarchical_copy(draft, level_, scheme_.number + shard, shard);
+        break;
+      default:
+        write_shuffle(draft, level_, owners_, shard);
+        break;
+    }
+  }
+}
+
+bool AllReduceWriter::has_scripts() const noexcept {
+  return scheme_.across == Algorithm::kRing || scheme_.across == Algorithm::kHalvingDoubling;
+}
+
+std::int32_t AllReduceWriter::rank_at(std::size_t position, std::uint32_t shard) const {
+  const std::size_t party = rings_across() ? rings_[shard][position] : position;
+  return topology_.rank_of(level_.parties[party].device);
+}
+
+Script AllReduceWriter::script(Draft& draft, std::size_t position, std::uint32_t shard) {
+  if (rings_across()) return ring_lane(draft, level_, rings_[shard], position, shard);
+  return halving_doubling_.lane(draft, position, shard);
+}
+
+std::vector<plan::Chunks> AllReduceWriter::owned() const {
+  std::vector<plan::Chunks> chunks(level_.parties.size());
+  for (std::uint32_t i = 0; i < chunks.size(); ++i) {
+    if (scheme_.across == Algorithm::kHalvingDoubling) {
+      chunks[i] = halving_doubling_.owned_by(i);
+    } else {
+      chunks[rings_across() ? rings_.front()[i] : i] = {i, 1};
+    }
+  }
+  return chunks;
+}
+
+bool AllReduceWriter::is_sharded_by_owners() const {
+  return scheme_.across == Algorithm::kShuffleHosts || scheme_.across == Algorithm::kShuffleDevices;
+}
+
+Level AllReduceWriter::make_level() const {
+  Level level;
+  if (!scheme_.inside) {
+    level = level_of_devices(task_);
+  } else {
+    const bool ring_inside = scheme_.inside == Algorithm::kRing;
+    const bool one_sum = scheme_.fast || ring_inside || rings_across();
+    const bool at_host = scheme_.inside == Algorithm::kShuffleHosts;
+    level = level_of_workers(task_, topology_, at_host ? Leader::kHost : Leader::kFirstDevice, one_sum);
+    if (ring_inside) {
+      level.grain = static_cast<std::uint32_t>(most_replicas(level));
+      level.ring_inside = level.grain > 1;
+    }
+  }
+  level.narrow = scheme_.fast;
+  return level;
+}
+
+// Devices of the value, the first of every worker, then the second of every worker, and so on.
+std::vector<std::int32_t> AllReduceWriter::devices_by_turns() const {
+  std::map<std::int32_t, std::vector<std::int32_t>> by_rank;
+  std::size_t most = 0;
+  for (const Source& replica : task_.replicas) {
+    std::vector<std::int32_t>& own = by_rank[topology_.rank_of(replica.device)];
+    own.push_back(replica.device);
+    most = std::max(most, own.size());
+  }
+  std::vector<std::int32_t> devices;
+  for (std::size_t i = 0; i < most; ++i) {
+    for (const auto& [rank, own] : by_rank) {
+      if (i < own.size()) devices.push_back(own[i]);
+    }
+  }
+  return devices;
+}
+
+void AllReduceWriter::choose_owners() {
+  switch (scheme_.across) {
+    case Algorithm::kShuffleHosts:
+      // The second level of a hierarchy has the same owners for every pack.
+      owners_ = owner_group(topology_.hosts, scheme_.shards, scheme_.inside ? 0 : scheme_.number);
+      break;
+    case Algorithm::kShuffleDevices:
+      owners_ = owner_group(devices_by_turns(), scheme_.shards, scheme_.inside ? 0 : scheme_.number);
+      break;
+    case Algorithm::kDirect:
+      for (const Party& party : level_.parties) owners_.push_back(party.device);
+      break;
+    default:
+      break;
+  }
+}
+
+std::string AllReduceWriter::order() const {
+  const bool ring_across = rings_across() && !is_canonical_ring();
+  const bool ring_inside = level_.ring_inside && level_.grain > 2;
+  std::string order = "canonical";
+  if (ring_across) {
+    order = scheme_.inside ? "ring over workers' sums" : "ring";
+  } else if (!level_.canonical) {
+    order = "canonical over workers' sums";
+  }
+  if (ring_inside) order = ring_across ? "ring over workers' rings" : "canonical over workers' rings";
+  if (rounds_on_the_way()) order.append(", partial sums rounded to 16 bits");
+  return order;
+}
+
+// One addition has no order.
+bool AllReduceWriter::is_canonical_ring() const {
+  const std::vector<Party>& parties = level_.parties;
+  if (parties.size() > 2 || !level_.canonical) return false;
+  return parties.size() == 1 ||
+         plan::are_siblings(parties[0].terms.front().block, parties[1].terms.front().block, level_.tree) ||
+         plan::are_siblings(parties[1].terms.front().block, parties[0].terms.front().block, level_.tree);
+}
+
+bool AllReduceWriter::rounds_on_the_way() const {
+  const Element raw = task_.replicas.front().element;
+  return scheme_.fast && (raw == Element::kFloat16 || raw == Element::kBFloat16) &&
+         task_.replicas.size() > 2;
+}
+
+}  // namespace onesum::collective
