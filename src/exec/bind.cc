@@ -71,6 +71,8 @@ class Binder {
       case Op::kRelease:
         bound.channel = static_cast<std::uint32_t>(step.channel);
         break;
+      case Op::kCounts:  // all replicas are in this process: their counts are in the pack's table
+        break;
     }
     return bound;
   }

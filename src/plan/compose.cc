@@ -124,6 +124,7 @@ class Composition {
       for (Step step : part.lanes[i].steps) {
         step.first_operand += first_operand_;
         if (step.channel >= 0) step.channel += first_channel_;
+        if (step.pack >= 0) step.pack += first_pack_;
         if (step.op == Op::kWait) {
           const auto awaited = static_cast<std::size_t>(step.lane);
           step.lane = places[awaited];

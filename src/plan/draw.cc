@@ -306,9 +306,8 @@ class Drawing {
 std::string to_svg(const Plan& plan, const DrawOptions& options) {
   std::size_t steps = 0;
   for (const Lane& lane : plan.lanes) {
-    steps += static_cast<std::size_t>(std::ranges::count_if(lane.steps, [](const Step& step) {
-      return step.op == Op::kCopy || step.op == Op::kReduce || step.op == Op::kCall;
-    }));
+    steps += static_cast<std::size_t>(
+        std::ranges::count_if(lane.steps, [](const Step& step) { return is_work(step.op); }));
   }
   if (plan.device_rank.size() > kMaxDrawnDevices || steps > kMaxDrawnSteps) {
     refuse(fmt::format("a drawing shows at most {} devices and {} steps, the plan has {} and {}",

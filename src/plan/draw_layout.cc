@@ -13,18 +13,12 @@ namespace onesum::plan {
 
 namespace {
 
-// Who wrote a chunk of a buffer: a box, and whether its value came by a message.
-struct Writer {
-  std::int32_t box = -1;
-  bool by_message = false;
-};
-
 class Placing {
  public:
   explicit Placing(const Plan& plan)
       : plan_(plan),
         locations_(plan),
-        writers_(locations_.size()),
+        writers_(locations_.size(), -1),
         senders_(plan.channels.size(), -1),
         lane_row_(plan.lanes.size(), -1),
         waits_(plan.lanes.size()),
@@ -46,22 +40,29 @@ class Placing {
       const std::int32_t box =
           box_after_[static_cast<std::size_t>(step.lane)][static_cast<std::size_t>(step.step)];
       if (box >= 0 && step.lane != ref.lane) waits_[lane].push_back(box);
-    } else if (step.op == Op::kRecv) {
-      const Operand& view = plan_.destinations(step).front();
-      for_each_chunk(
-          view, [&](Writer& writer) { writer = {senders_[static_cast<std::size_t>(step.channel)], true}; });
-    } else if (step.op != Op::kRelease) {
+    } else if (is_work(step.op)) {
       add_box(ref, step);
     }
     const std::int32_t last = box_after_[lane].empty() ? -1 : box_after_[lane].back();
-    const bool is_box = step.op == Op::kCopy || step.op == Op::kReduce || step.op == Op::kCall;
-    box_after_[lane].push_back(is_box ? static_cast<std::int32_t>(layout_.boxes.size()) - 1 : last);
+    box_after_[lane].push_back(is_work(step.op) ? static_cast<std::int32_t>(layout_.boxes.size()) - 1 : last);
   }
 
   template <class F>
   void for_each_chunk(const Operand& operand, F&& f) {
     for (std::uint32_t i = 0; i < operand.chunks.count; ++i) {
       f(writers_[locations_.at(operand.buffer, operand.chunks.first + i)]);
+    }
+  }
+
+  // Calls f with the box (-1: none) that wrote each chunk of a source. With one slot per channel, the message
+  // that is read is the one that was sent last.
+  template <class F>
+  void for_each_writer(const Operand& source, F&& f) {
+    const Buffer& buffer = plan_.buffer(source.buffer);
+    if (buffer.role == Role::kView) {
+      f(senders_[static_cast<std::size_t>(buffer.index)]);
+    } else {
+      for_each_chunk(source, f);
     }
   }
 
@@ -83,12 +84,12 @@ class Placing {
     }
     waits_[lane].clear();
     for (const Operand& source : plan_.sources(step)) {
-      const std::int32_t home = plan_.buffer(source.buffer).device;
-      for_each_chunk(source, [&](const Writer& writer) {
-        after(writer.box);
-        const std::int32_t from = writer.box >= 0 ? device_of(writer.box) : home;
-        const Flow::Kind kind = writer.by_message ? Flow::Kind::kMessage : Flow::Kind::kMemory;
-        if (from != step.device) add_flow({kind, writer.box, number, from, step.device});
+      const Buffer& buffer = plan_.buffer(source.buffer);
+      const Flow::Kind kind = buffer.role == Role::kView ? Flow::Kind::kMessage : Flow::Kind::kMemory;
+      for_each_writer(source, [&](std::int32_t writer) {
+        after(writer);
+        const std::int32_t from = writer >= 0 ? device_of(writer) : buffer.device;
+        if (from != step.device) add_flow({kind, writer, number, from, step.device});
       });
     }
     while (!taken_.insert({step.device, row}).second) ++row;
@@ -99,7 +100,7 @@ class Placing {
       if (buffer.role == Role::kSlot) {
         senders_[static_cast<std::size_t>(buffer.index)] = number;
       } else {
-        for_each_chunk(destination, [&](Writer& writer) { writer = {number, false}; });
+        for_each_chunk(destination, [&](std::int32_t& writer) { writer = number; });
       }
     }
   }
@@ -123,16 +124,16 @@ class Placing {
     for (std::int32_t i = 0; i < static_cast<std::int32_t>(plan_.buffers.size()); ++i) {
       const Buffer& buffer = plan_.buffer(i);
       if (buffer.role != Role::kOutput && buffer.role != Role::kInOut) continue;
-      for_each_chunk({i, buffer.window, 0}, [&](const Writer& writer) {
-        if (writer.box < 0 || device_of(writer.box) == buffer.device) return;
-        add_flow({Flow::Kind::kMemory, writer.box, -1, device_of(writer.box), buffer.device});
+      for_each_chunk({i, buffer.window, 0}, [&](std::int32_t writer) {
+        if (writer < 0 || device_of(writer) == buffer.device) return;
+        add_flow({Flow::Kind::kMemory, writer, -1, device_of(writer), buffer.device});
       });
     }
   }
 
   const Plan& plan_;
   Locations locations_;
-  std::vector<Writer> writers_;                       // by location
+  std::vector<std::int32_t> writers_;                 // by location: the box that wrote it; -1: nobody
   std::vector<std::int32_t> senders_;                 // by channel: the box that sent the message in its slot
   std::vector<std::int32_t> lane_row_;                // by lane: of its last box
   std::vector<std::vector<std::int32_t>> waits_;      // by lane: boxes that its next box waits for

@@ -1,5 +1,5 @@
-// Numbers for everything a plan keeps values in: one for each chunk of each buffer but slots, which belong to
-// their channel.
+// Numbers for everything a plan keeps values in: one for each chunk of each buffer but slots and views, which
+// belong to their channel.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ class Locations {
     begin_.reserve(plan.buffers.size());
     for (const Buffer& buffer : plan.buffers) {
       begin_.push_back(size_);
-      if (buffer.role != Role::kSlot) size_ += buffer.window.count;
+      if (buffer.role != Role::kSlot && buffer.role != Role::kView) size_ += buffer.window.count;
     }
   }
 

@@ -47,7 +47,7 @@ std::uint32_t num_chunks(const Split& split) noexcept {
 Extent extent_of(const Split& split, std::size_t length, std::span<const std::size_t> counts, Chunks chunks) {
   if (chunks.count == 0) return {0, 0};
   const std::size_t end = std::size_t{chunks.first} + chunks.count;
-  if (!split.empty() && split.front().rule == SplitRule::kCounts) {
+  if (is_by_counts(split)) {
     if (counts.size() < end) {
       throw Error(ErrorCode::kInvalidArgument, "extent of chunk " + std::to_string(end - 1) + ": " +
                                                    std::to_string(counts.size()) + " counts are known");

@@ -42,6 +42,9 @@ struct SplitLevel {
 };
 // Levels nest: each part of a level is cut by the next. No level: one chunk. kCounts stands alone.
 using Split = std::vector<SplitLevel>;
+inline bool is_by_counts(const Split& split) noexcept {
+  return !split.empty() && split.front().rule == SplitRule::kCounts;
+}
 
 struct Extent {
   std::size_t offset = 0;  // elements
@@ -53,10 +56,17 @@ std::uint32_t num_chunks(const Split& split) noexcept;
 // whose length is their sum.
 Extent extent_of(const Split& split, std::size_t length, std::span<const std::size_t> counts, Chunks chunks);
 
-// What every destination of a pack must hold in the end, chunk by chunk.
+// What the destinations of a pack must hold in the end, chunk by chunk.
 enum class Contract : std::uint8_t {
-  kReduce,       // the sum over all replicas, divided by `divisor` (one replica and divisor 1: a broadcast)
-  kConcatenate,  // chunk r is replica r's chunk r, divided by `divisor`
+  // All chunks at every destination: the sum over all replicas, divided by `divisor` (one replica and divisor
+  // 1: a broadcast).
+  kReduce,
+  // All chunks at every destination, each from the one replica that brings it, divided by `divisor`. Split by
+  // kCounts, replica r brings chunk r; else it brings the window of its buffer, and the windows of all
+  // replicas share out the chunks.
+  kConcatenate,
+  // The sum as in kReduce, every chunk at one destination: the windows of the results share out the chunks.
+  kScatter,
 };
 
 struct Pack {
@@ -116,7 +126,12 @@ enum class Op : std::uint8_t {
   kRelease,  // the slot of `channel`'s view is free again
   kCall,     // the one destination = the user's function of all sources (whole packs), divided by `divisor`
   kWait,     // until step `step` of lane `lane` (of the same rank) is done
+  kCounts,  // from here on the lane's rank knows how many elements each replica brings to `pack`, whose split
+            // is kCounts. Done when every rank has come to it, so ranks have them in the same order.
 };
+
+// Whether an operation reads and writes buffers, on a device; the others only say when.
+constexpr bool is_work(Op op) noexcept { return op == Op::kCopy || op == Op::kReduce || op == Op::kCall; }
 
 struct Step {
   Op op = Op::kCopy;
@@ -126,6 +141,7 @@ struct Step {
   std::int32_t channel = -1;                // kRelease, kRecv
   std::int32_t lane = -1;                   // kWait
   std::int32_t step = -1;                   // kWait
+  std::int32_t pack = -1;                   // kCounts
   std::uint32_t first_operand = 0;          // in Plan::operands: destinations, then sources
   std::uint16_t num_destinations = 0;
   std::uint16_t num_sources = 0;

@@ -1,11 +1,13 @@
 #include "plan/progress.h"
 
+#include <algorithm>
 #include <deque>
 #include <optional>
 #include <string>
 
 #include <fmt/format.h>
 
+#include "plan/ranks.h"
 #include "plan/refuse.h"
 #include "plan/text.h"
 
@@ -23,10 +25,27 @@ struct Slot {
   std::vector<std::int32_t> waiting;  // lanes to look at again when the slot changes
 };
 
+// Where the ranks meet to bring each other the counts of a pack.
+struct Meeting {
+  std::int32_t pack = -1;
+  StepRef first;                      // to come
+  std::size_t arrived = 0;            // ranks
+  std::vector<std::int32_t> waiting;  // lanes
+};
+
 class Run {
  public:
   explicit Run(const Plan& plan)
-      : plan_(plan), slots_(plan.channels.size()), next_(plan.lanes.size(), 0), waiting_(plan.lanes.size()) {
+      : plan_(plan),
+        ranks_(plan),
+        slots_(plan.channels.size()),
+        next_(plan.lanes.size(), 0),
+        waiting_(plan.lanes.size()),
+        attended_(ranks_.size(), 0),
+        at_meeting_(plan.lanes.size(), -1) {
+    std::size_t steps = 0;
+    for (const Lane& lane : plan.lanes) steps += lane.steps.size();
+    schedule_.reserve(steps);
     for (std::int32_t lane = 0; lane < static_cast<std::int32_t>(plan.lanes.size()); ++lane) {
       ready_.push_back(lane);
     }
@@ -84,11 +103,46 @@ class Run {
       Slot& from = slot(step.channel);
       return from.sender && !from.receiver ? nullptr : &from.waiting;
     }
+    if (step.op == Op::kCounts) return obstacle_of_counts(ref, step);
     for (const Operand& destination : plan_.destinations(step)) {
       const Buffer& buffer = plan_.buffer(destination.buffer);
       if (buffer.role == Role::kSlot && slot(buffer.index).sender) return &slot(buffer.index).waiting;
     }
     return nullptr;
+  }
+
+  std::vector<std::int32_t>* obstacle_of_counts(StepRef ref, const Step& step) {
+    std::int32_t& meeting = at_meeting_[static_cast<std::size_t>(ref.lane)];
+    if (meeting < 0) {
+      meeting = attended_[ranks_.of_lane(ref.lane)]++;
+      attend(ref, step, static_cast<std::size_t>(meeting));
+    }
+    Meeting& here = meetings_[static_cast<std::size_t>(meeting)];
+    if (here.arrived < ranks_.size()) return &here.waiting;
+    meeting = -1;
+    wake(here.waiting);
+    return nullptr;
+  }
+
+  // A rank comes to its counts number `number`.
+  void attend(StepRef ref, const Step& step, std::size_t number) {
+    if (number == meetings_.size()) {
+      for (const Meeting& earlier : meetings_) {
+        if (earlier.pack != step.pack) continue;
+        refuse(fmt::format("{}: {} brings the counts of pack {} already", describe(plan_, ref),
+                           describe(plan_, earlier.first), step.pack));
+      }
+      meetings_.push_back({step.pack, ref, 0, {}});
+    }
+    Meeting& meeting = meetings_[number];
+    if (meeting.pack != step.pack) {
+      refuse(
+          fmt::format("{} is number {} of the counts of rank {}, {} is that of rank {}: expected the same "
+                      "packs in the same order",
+                      describe(plan_, ref), number, plan_.lane(ref.lane).rank, describe(plan_, meeting.first),
+                      plan_.lane(meeting.first.lane).rank));
+    }
+    ++meeting.arrived;
   }
 
   void perform(StepRef ref) {
@@ -220,6 +274,12 @@ class Run {
       const auto ahead = find_ahead([&](StepRef other) { return sends_on(other, step.channel); });
       return fmt::format("waits for a message on channel {}; {}", step.channel, found_ahead("send", ahead));
     }
+    if (step.op == Op::kCounts) {
+      const std::int32_t meeting = at_meeting_[static_cast<std::size_t>(ref.lane)];
+      const auto missing = std::ranges::find_if(attended_, [&](std::int32_t n) { return n <= meeting; });
+      return fmt::format("waits for rank {}, which has not come to it",
+                         ranks_.rank(static_cast<std::size_t>(missing - attended_.begin())));
+    }
     for (const Operand& destination : plan_.destinations(step)) {
       const Buffer& buffer = plan_.buffer(destination.buffer);
       if (buffer.role != Role::kSlot || !slot(buffer.index).sender) continue;
@@ -257,9 +317,13 @@ class Run {
   }
 
   const Plan& plan_;
+  Ranks ranks_;
   std::vector<Slot> slots_;
   std::vector<std::int32_t> next_;                  // of each lane, the step it stands at
   std::vector<std::vector<std::int32_t>> waiting_;  // of each lane, those that wait for a step of it
+  std::vector<Meeting> meetings_;
+  std::vector<std::int32_t> attended_;    // of each rank, how many meetings
+  std::vector<std::int32_t> at_meeting_;  // of each lane, where it waits; -1: nowhere
   std::deque<std::int32_t> ready_;
   Schedule schedule_;
 };

@@ -19,7 +19,8 @@ using Schedule = std::vector<StepRef>;
 //  - where a receive expects other chunks, another pack or another type than was sent;
 //  - where a view is read before its receive, after its release, or outside its message, or is released
 //  unreceived;
-//  - where lanes wait for each other, and for what;
+//  - where lanes wait for each other, and for what; a counts waits until every rank has come to it;
+//  - where ranks come to the counts of packs in different orders, or twice to those of one;
 //  - where a message is left unreceived, or a view unreleased, at the end.
 Schedule run_to_end(const Plan& plan);
 

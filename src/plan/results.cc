@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "plan/contracts.h"
 #include "plan/refuse.h"
 #include "plan/text.h"
 
@@ -13,32 +14,39 @@ namespace onesum::plan {
 
 namespace {
 
+// The buffers of all replicas and of all results.
+struct Ends {
+  BuffersOfPacks replicas;
+  BuffersOfPacks results;
+};
+
 class PackCheck {
  public:
-  PackCheck(const Plan& plan, std::int32_t number, const Locations& locations,
+  PackCheck(const Plan& plan, std::int32_t number, const Ends& ends, const Locations& locations,
             const std::vector<Content>& contents, Expressions& expressions)
       : plan_(plan),
         number_(number),
         pack_(plan.pack(number)),
+        replicas_(ends.replicas[static_cast<std::size_t>(number)]),
+        results_(ends.results[static_cast<std::size_t>(number)]),
         locations_(locations),
         contents_(contents),
         expressions_(expressions),
-        canonical_(expressions.canonical_sum(pack_.replicas.size(), replica_type(plan, number, 0),
-                                             pack_.accumulator)) {}
+        canonical_(expressions.canonical_sum(pack_.replicas.size(), type_of_replica(0), pack_.accumulator)) {
+    if (pack_.contract == Contract::kConcatenate) bringers_ = bringers(plan, ends.replicas, number);
+    if (pack_.contract == Contract::kScatter) holders_ = holders(plan, ends.results, number);
+  }
 
   PackProof check() {
     PackProof proof{true, {}};
-    const std::vector<std::int32_t> buffers = result_buffers(plan_, number_);
-    for (std::size_t d = 0; d < buffers.size(); ++d) {
-      for (std::uint32_t chunk = 0; chunk < num_chunks(pack_.split); ++chunk) {
-        const Content& content = content_of(buffers[d], d, chunk);
-        proof.canonical &= check_chunk(buffers[d], chunk, content);
-        check_same(buffers.front(), buffers[d], chunk, content);
-      }
+    if (results_.empty()) return proof;
+    for (std::uint32_t chunk = 0; chunk < num_chunks(pack_.split); ++chunk) {
+      const std::size_t first = holders_.empty() ? 0 : static_cast<std::size_t>(holders_[chunk]);
+      const Content& content = content_of(first, chunk);
+      proof.canonical &= check_chunk(results_[first], chunk, content);
+      if (chunk == 0) proof.expression = expressions_.to_text(content.value);
     }
-    if (!buffers.empty()) {
-      proof.expression = expressions_.to_text(contents_[locations_.at(buffers.front(), 0)].value);
-    }
+    if (holders_.empty()) check_others();
     return proof;
   }
 
@@ -50,7 +58,28 @@ class PackCheck {
     return fmt::format("pack {}: b{} chunk {}, {},", number_, buffer, chunk, writer);
   }
 
-  const Content& content_of(std::int32_t buffer, std::size_t destination, std::uint32_t chunk) const {
+  // The type of a replica; the accumulator's if it has no buffer.
+  Element type_of_replica(std::size_t replica) const {
+    return replicas_[replica] < 0 ? pack_.accumulator : plan_.buffer(replicas_[replica]).element;
+  }
+
+  // All destinations hold what the first one holds; what differs is judged by itself first.
+  void check_others() {
+    for (std::size_t d = 1; d < results_.size(); ++d) {
+      for (std::uint32_t chunk = 0; chunk < num_chunks(pack_.split); ++chunk) {
+        const Content& content = content_of(d, chunk);
+        const Content& first = contents_[locations_.at(results_.front(), chunk)];
+        if (first.value == content.value) continue;
+        check_chunk(results_[d], chunk, content);
+        refuse(fmt::format("{} holds {}, but {} holds {}: results must have the same bits",
+                           place(results_[d], chunk, content), expressions_.to_text(content.value),
+                           place(results_.front(), chunk, first), expressions_.to_text(first.value)));
+      }
+    }
+  }
+
+  const Content& content_of(std::size_t destination, std::uint32_t chunk) const {
+    const std::int32_t buffer = results_[destination];
     const Chunks& window = plan_.buffer(buffer).window;
     if (chunk < window.first || chunk - window.first >= window.count) {
       refuse(fmt::format("pack {}: b{}, its destination {}, has no room for chunk {}", number_, buffer,
@@ -62,15 +91,6 @@ class PackCheck {
                          destination));
     }
     return content;
-  }
-
-  void check_same(std::int32_t first, std::int32_t buffer, std::uint32_t chunk,
-                  const Content& content) const {
-    const Content& other = contents_[locations_.at(first, chunk)];
-    if (other.value == content.value) return;
-    refuse(fmt::format("{} holds {}, but {} holds {}: results must have the same bits",
-                       place(buffer, chunk, content), expressions_.to_text(content.value),
-                       place(first, chunk, other), expressions_.to_text(other.value)));
   }
 
   // Returns whether the sum is canonical; refuses what is no sum of the replicas.
@@ -91,9 +111,9 @@ class PackCheck {
   }
 
   bool check_concatenation(std::int32_t buffer, std::uint32_t chunk, const Content& content) {
-    const Element type = replica_type(plan_, number_, static_cast<std::int32_t>(chunk));
-    const Expression expected = expressions_.finish(expressions_.replica(chunk, type), pack_.accumulator,
-                                                    pack_.divisor, pack_.output);
+    const auto replica = static_cast<std::size_t>(bringers_[chunk]);
+    const Expression value = expressions_.replica(bringers_[chunk], type_of_replica(replica));
+    const Expression expected = expressions_.finish(value, pack_.accumulator, pack_.divisor, pack_.output);
     if (content.value == expected) return true;
     refuse(fmt::format("{} holds {}, expected {}", place(buffer, chunk, content),
                        expressions_.to_text(content.value), expressions_.to_text(expected)));
@@ -165,48 +185,25 @@ class PackCheck {
   const Plan& plan_;
   std::int32_t number_;
   const Pack& pack_;
+  const std::vector<std::int32_t>& replicas_;  // buffers
+  const std::vector<std::int32_t>& results_;   // buffers
   const Locations& locations_;
   const std::vector<Content>& contents_;
   Expressions& expressions_;
   Expression canonical_;
+  std::vector<std::int32_t> bringers_;             // kConcatenate: of each chunk
+  std::vector<std::int32_t> holders_;              // kScatter: of each chunk
   std::unordered_map<Expression, bool> verdicts_;  // of results already judged: whether they are canonical
 };
 
 }  // namespace
 
-std::vector<std::int32_t> result_buffers(const Plan& plan, std::int32_t number) {
-  const Pack& pack = plan.pack(number);
-  std::vector<std::int32_t> buffers(pack.destinations.size(), -1);
-  for (std::int32_t i = 0; i < static_cast<std::int32_t>(plan.buffers.size()); ++i) {
-    const Buffer& buffer = plan.buffer(i);
-    if (buffer.pack != number || (buffer.role != Role::kOutput && buffer.role != Role::kInOut)) continue;
-    int found = 0;
-    for (std::size_t d = 0; d < buffers.size(); ++d) {
-      const bool is_it = buffer.role == Role::kOutput ? buffer.index == static_cast<std::int32_t>(d)
-                                                      : buffer.device == pack.destinations[d];
-      if (!is_it) continue;
-      if (buffers[d] >= 0) {
-        refuse(fmt::format("pack {}: b{} and b{} are both its destination {}", number, buffers[d], i, d));
-      }
-      buffers[d] = i;
-      ++found;
-    }
-    if (found != 1) {
-      refuse(fmt::format("pack {}: b{} replaces {} destinations on device {}, expected 1", number, i, found,
-                         buffer.device));
-    }
-  }
-  for (std::size_t d = 0; d < buffers.size(); ++d) {
-    if (buffers[d] < 0) refuse(fmt::format("pack {}: no buffer is its destination {}", number, d));
-  }
-  return buffers;
-}
-
 Proof check_results(const Plan& plan, const Locations& locations, const std::vector<Content>& contents,
                     Expressions& expressions) {
   Proof proof;
+  const Ends ends{replica_buffers(plan), result_buffers(plan)};
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(plan.packs.size()); ++i) {
-    proof.packs.push_back(PackCheck(plan, i, locations, contents, expressions).check());
+    proof.packs.push_back(PackCheck(plan, i, ends, locations, contents, expressions).check());
   }
   return proof;
 }

@@ -1,12 +1,14 @@
 #include "plan/rules.h"
 
-#include <map>
-#include <set>
+#include <cstdint>
 #include <string>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "plan/contracts.h"
 #include "plan/refuse.h"
 #include "plan/text.h"
 
@@ -24,7 +26,7 @@ void check_pack(const Plan& plan, std::int32_t number) {
     refuse(fmt::format("pack {}: a sum formed in {} has no meaning in {}", number,
                        to_string(pack.accumulator), to_string(pack.output)));
   }
-  const bool adds = pack.contract == Contract::kReduce && pack.replicas.size() > 1;
+  const bool adds = pack.contract != Contract::kConcatenate && pack.replicas.size() > 1;
   if (pack.accumulator == Element::kBool && (adds || pack.divisor != 1)) {
     refuse(fmt::format("pack {}: bool has no sum", number));
   }
@@ -34,10 +36,9 @@ void check_pack(const Plan& plan, std::int32_t number) {
   }
 }
 
-void check_buffers(const Plan& plan) {
-  std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> replica_buffers;
-  std::map<std::int32_t, std::int32_t> temporaries;
-  std::map<std::int32_t, std::int32_t> first_of_pack;
+void check_types_of_buffers(const Plan& plan) {
+  std::unordered_map<std::int32_t, std::int32_t> temporaries;
+  std::vector<std::int32_t> first_replica(plan.packs.size(), -1);
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(plan.buffers.size()); ++i) {
     const Buffer& buffer = plan.buffer(i);
     const Pack& pack = plan.pack(buffer.pack);
@@ -50,24 +51,68 @@ void check_buffers(const Plan& plan) {
       if (!is_new) refuse(fmt::format("b{} and b{} are both temporary {}", other->second, i, buffer.index));
     }
     if (buffer.role != Role::kInput && buffer.role != Role::kInOut) continue;
-    const auto [other, is_new] = replica_buffers.emplace(std::pair(buffer.pack, buffer.index), i);
-    if (!is_new) {
-      refuse(fmt::format("b{} and b{} are both replica {} of pack {}", other->second, i, buffer.index,
-                         buffer.pack));
-    }
-    const std::int32_t first = first_of_pack.emplace(buffer.pack, i).first->second;
-    if (pack.contract == Contract::kReduce && plan.buffer(first).element != buffer.element) {
+    std::int32_t& first = first_replica[static_cast<std::size_t>(buffer.pack)];
+    if (first < 0) first = i;
+    if (pack.contract != Contract::kConcatenate && plan.buffer(first).element != buffer.element) {
       refuse(fmt::format("b{} is a replica in {}, b{} one in {}, both of pack {}", first,
                          to_string(plan.buffer(first).element), i, to_string(buffer.element), buffer.pack));
     }
   }
 }
 
-// The rules for one step, which is not a wait.
+// Every chunk of a concatenation is brought by one replica, whose buffer has room for it.
+void check_concatenation(const Plan& plan, const BuffersOfPacks& replicas, std::int32_t pack) {
+  bringers(plan, replicas, pack);
+  for (const std::int32_t number : replicas[static_cast<std::size_t>(pack)]) {
+    if (number < 0) continue;
+    const Chunks window = plan.buffer(number).window;
+    const Chunks brought = brought_by(plan, plan.buffer(number));
+    if (brought.first >= window.first && brought.first - window.first < window.count) continue;
+    refuse(fmt::format("b{}: no room for chunk {}, which replica {} of pack {} brings", number, brought.first,
+                       plan.buffer(number).index, pack));
+  }
+}
+
+void check_buffers(const Plan& plan) {
+  const BuffersOfPacks replicas = replica_buffers(plan);
+  check_types_of_buffers(plan);
+  for (std::int32_t i = 0; i < static_cast<std::int32_t>(plan.packs.size()); ++i) {
+    if (plan.pack(i).contract == Contract::kConcatenate) check_concatenation(plan, replicas, i);
+  }
+}
+
+// Tells whether a number was marked before since the last clear(), in constant time.
+class Marks {
+ public:
+  explicit Marks(std::size_t size) : marks_(size, 0) {}
+
+  void clear() { ++now_; }
+  bool has(std::int32_t number) const { return marks_[static_cast<std::size_t>(number)] == now_; }
+  bool mark(std::int32_t number) {  // returns whether it was new
+    const bool is_new = !has(number);
+    marks_[static_cast<std::size_t>(number)] = now_;
+    return is_new;
+  }
+
+ private:
+  std::vector<std::uint64_t> marks_;
+  std::uint64_t now_ = 1;
+};
+
+struct Touched {
+  explicit Touched(const Plan& plan) : written(plan.buffers.size()), channels(plan.channels.size()) {}
+  Marks written;   // buffers
+  Marks channels;  // that a step sends on
+};
+
+// The rules for one step on a device.
 class StepRules {
  public:
-  StepRules(const Plan& plan, StepRef ref)
-      : plan_(plan), ref_(ref), step_(plan.lane(ref.lane).steps[static_cast<std::size_t>(ref.step)]) {}
+  StepRules(const Plan& plan, StepRef ref, Touched& touched)
+      : plan_(plan),
+        ref_(ref),
+        step_(plan.lane(ref.lane).steps[static_cast<std::size_t>(ref.step)]),
+        touched_(touched) {}
 
   void check() const {
     check_place();
@@ -112,21 +157,21 @@ class StepRules {
   }
 
   void check_roles() const {
-    std::set<std::int32_t> written;
-    std::set<std::int32_t> channels;
+    touched_.written.clear();
+    touched_.channels.clear();
     for (const Operand& destination : plan_.destinations(step_)) {
       const Buffer& buffer = plan_.buffer(destination.buffer);
       if (buffer.role == Role::kInput) fail("writes {}, which is an input", name_of(destination.buffer));
       if (buffer.role == Role::kView) fail("writes {}, which is a view", name_of(destination.buffer));
-      if (!written.insert(destination.buffer).second) fail("writes {} twice", name_of(destination.buffer));
-      if (buffer.role == Role::kSlot && !channels.insert(buffer.index).second) {
+      if (!touched_.written.mark(destination.buffer)) fail("writes {} twice", name_of(destination.buffer));
+      if (buffer.role == Role::kSlot && !touched_.channels.mark(buffer.index)) {
         fail("sends twice on channel {}", buffer.index);
       }
     }
     for (const Operand& source : plan_.sources(step_)) {
       if (plan_.buffer(source.buffer).role == Role::kSlot)
         fail("reads {}, which is a slot", name_of(source.buffer));
-      if (step_.op != Op::kReduce && written.contains(source.buffer)) {
+      if (step_.op != Op::kReduce && touched_.written.has(source.buffer)) {
         fail("both reads and writes {}, which only a reduce may", name_of(source.buffer));
       }
     }
@@ -198,6 +243,7 @@ class StepRules {
   const Plan& plan_;
   StepRef ref_;
   const Step& step_;
+  Touched& touched_;  // by this step; cleared where it is used
 };
 
 void check_wait(const Plan& plan, StepRef ref, const Step& step) {
@@ -223,14 +269,15 @@ bool is_convertible(Element from, Element to) noexcept {
 void check_rules(const Plan& plan) {
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(plan.packs.size()); ++i) check_pack(plan, i);
   check_buffers(plan);
+  Touched touched(plan);
   for (std::int32_t lane = 0; lane < static_cast<std::int32_t>(plan.lanes.size()); ++lane) {
     const std::vector<Step>& steps = plan.lane(lane).steps;
     for (std::int32_t i = 0; i < static_cast<std::int32_t>(steps.size()); ++i) {
       const Step& step = steps[static_cast<std::size_t>(i)];
       if (step.op == Op::kWait) {
         check_wait(plan, {lane, i}, step);
-      } else {
-        StepRules(plan, {lane, i}).check();
+      } else if (step.op != Op::kCounts) {
+        StepRules(plan, {lane, i}, touched).check();
       }
     }
   }

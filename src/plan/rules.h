@@ -25,9 +25,8 @@ bool is_convertible(Element from, Element to) noexcept;
 //    add or divide; destinations have the accumulator's or the pack's output type. Integers are divided in
 //    the output type only, which then must not be an integer type.
 //  - wait: for a step of the same rank.
-//  - Replicas of a pack have at most one buffer each, and one element type unless they are concatenated; no
-//  two
-//    temporaries share a number.
+//  - Replicas of a pack have at most one buffer each, and one element type unless they are concatenated; then
+//    every chunk is brought by exactly one of them. No two temporaries share a number.
 void check_rules(const Plan& plan);
 
 }  // namespace onesum::plan

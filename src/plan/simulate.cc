@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "plan/contracts.h"
 #include "plan/refuse.h"
-#include "plan/results.h"
 #include "plan/rules.h"
 #include "plan/scalar.h"
 #include "plan/text.h"
@@ -73,9 +73,10 @@ class Simulation {
 
   BytesOfPacks results() {
     BytesOfPacks results(plan_.packs.size());
-    for (std::int32_t pack = 0; pack < static_cast<std::int32_t>(plan_.packs.size()); ++pack) {
-      for (const std::int32_t buffer : result_buffers(plan_, pack)) {
-        results[static_cast<std::size_t>(pack)].push_back(memory_[static_cast<std::size_t>(buffer)]);
+    const BuffersOfPacks buffers = result_buffers(plan_);
+    for (std::size_t pack = 0; pack < results.size(); ++pack) {
+      for (const std::int32_t buffer : buffers[pack]) {
+        results[pack].push_back(memory_[static_cast<std::size_t>(buffer)]);
       }
     }
     return results;
@@ -102,8 +103,7 @@ class Simulation {
     memory.resize(bytes_of(number, buffer.window));
     for (std::byte& byte : memory) byte = static_cast<std::byte>(next_random(random_));
     if (buffer.role != Role::kInput && buffer.role != Role::kInOut) return;
-    const bool concatenate = plan_.pack(buffer.pack).contract == Contract::kConcatenate;
-    const Chunks brought = concatenate ? Chunks{static_cast<std::uint32_t>(buffer.index), 1} : buffer.window;
+    const Chunks brought = brought_by(plan_, buffer);
     const auto pack = static_cast<std::size_t>(buffer.pack);
     const auto replica = static_cast<std::size_t>(buffer.index);
     if (pack >= inputs.size() || replica >= inputs[pack].size()) {
@@ -142,6 +142,7 @@ class Simulation {
     const Step& step = step_of(lane);
     switch (step.op) {
       case Op::kWait:
+      case Op::kCounts:  // the sizes are known
         break;
       case Op::kRecv:
         receive(ref, step);

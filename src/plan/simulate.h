@@ -33,8 +33,9 @@ struct SimulateOptions {
   std::function<void(const SimulatedCall&)> call;
 };
 
-// inputs[p][r]: replica r of pack p in the type of its buffer; of a Contract::kConcatenate its own chunk
-// only. Returns the results: [p][d], destination d of pack p.
+// inputs[p][r]: replica r of pack p in the type of its buffer; of a Contract::kConcatenate the chunks that it
+// brings only. Returns the results: [p][d], destination d of pack p; of a Contract::kScatter its own chunks
+// only.
 //
 // Throws invalid_argument if an input has the wrong length, or the plan is not well formed, breaks the rules
 // of types and roles (plan/rules.h), cannot go on, uses a view that it does not hold, receives what was not

@@ -72,8 +72,9 @@ std::string count_of(const Plan& plan, const Step& step) {
 }
 
 std::string head_of(const Plan& plan, const Step& step) {
-  constexpr const char* kNames[] = {"copy", "reduce", "recv", "release", "call", "wait"};
+  constexpr const char* kNames[] = {"copy", "reduce", "recv", "release", "call", "wait", "counts"};
   std::string head = kNames[static_cast<std::size_t>(step.op)];
+  if (step.num_destinations == 0) return head;
   const Operand& first = plan.destinations(step).front();
   const std::int32_t pack = plan.buffer(first.buffer).pack;
   if (plan.packs.size() > 1) head += fmt::format(" p{}", pack);
@@ -89,6 +90,7 @@ StepLabel step_label(const Plan& plan, StepRef ref, std::size_t longest) {
   const Step& step = plan.lane(ref.lane).steps[static_cast<std::size_t>(ref.step)];
   const std::string divisor = step.divisor == 1 ? "" : fmt::format(" / {}", step.divisor);
   const bool is_call = step.op == Op::kCall;
+  if (!is_work(step.op)) return {head_of(plan, step), "", 0};
   std::vector<std::string> from, to;  // from long to short
   if (step.num_destinations <= kMost) to.push_back(destinations_of(plan, step));
   if (step.num_destinations > 1) to.push_back(count_of(plan, step));

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "plan/contracts.h"
+#include "plan/ranks.h"
 #include "plan/refuse.h"
 #include "plan/text.h"
 
@@ -15,8 +17,15 @@ class Execution {
       : plan_(plan),
         locations_(locations),
         expressions_(expressions),
+        ranks_(plan),
         contents_(locations.size()),
         messages_(plan.channels.size()) {
+    if (ranks_.size() > 1) {
+      needs_counts_.assign(ranks_.size() * plan.packs.size(), false);
+      for (std::size_t i = 0; i < needs_counts_.size(); ++i) {
+        needs_counts_[i] = is_by_counts(plan.packs[i % plan.packs.size()].split);
+      }
+    }
     for (std::int32_t i = 0; i < static_cast<std::int32_t>(plan.buffers.size()); ++i) fill(i);
   }
 
@@ -26,8 +35,11 @@ class Execution {
       case Op::kWait:
       case Op::kRelease:  // who reads a view later was refused before
         break;
+      case Op::kCounts:
+        if (!needs_counts_.empty()) needs_counts_[counts_of(ref, step.pack)] = false;
+        break;
       case Op::kRecv:
-        receive(ref, step);
+        check_counts(ref, plan_.destinations(step).front());
         break;
       case Op::kCopy:
       case Op::kReduce:
@@ -40,28 +52,41 @@ class Execution {
   std::vector<Content> take() { return std::move(contents_); }
 
  private:
-  // Puts a replica where it is at the beginning. Of a concatenation, replica r is chunk r.
+  // What a channel's slot holds. It is one slot, so its view shows the same until it is released.
+  struct Message {
+    std::uint32_t first = 0;  // chunk
+    std::vector<Expression> values;
+  };
+
+  // Puts a replica where it is at the beginning.
   void fill(std::int32_t number) {
     const Buffer& buffer = plan_.buffer(number);
     if (buffer.role != Role::kInput && buffer.role != Role::kInOut) return;
-    const bool concatenate = plan_.pack(buffer.pack).contract == Contract::kConcatenate;
     const Expression value = expressions_.replica(buffer.index, buffer.element);
-    for (std::uint32_t i = 0; i < buffer.window.count; ++i) {
-      const std::uint32_t chunk = buffer.window.first + i;
-      if (concatenate && chunk != static_cast<std::uint32_t>(buffer.index)) continue;
-      contents_[locations_.at(number, chunk)].value = value;
+    const Chunks brought = brought_by(plan_, buffer);
+    for (std::uint32_t i = 0; i < brought.count; ++i) {
+      contents_[locations_.at(number, brought.first + i)].value = value;
     }
   }
 
-  void receive(StepRef ref, const Step& step) {
-    const Operand& view = plan_.destinations(step).front();
-    const std::vector<Expression>& message = messages_[static_cast<std::size_t>(step.channel)];
-    for (std::uint32_t i = 0; i < view.chunks.count; ++i) {
-      contents_[locations_.at(view.buffer, view.chunks.first + i)] = {message[i], ref};
-    }
+  std::size_t counts_of(StepRef ref, std::int32_t pack) const {
+    return ranks_.of_lane(ref.lane) * plan_.packs.size() + static_cast<std::size_t>(pack);
+  }
+
+  void check_counts(StepRef ref, const Operand& operand) const {
+    if (needs_counts_.empty()) return;
+    const std::int32_t pack = plan_.buffer(operand.buffer).pack;
+    if (!needs_counts_[counts_of(ref, pack)]) return;
+    refuse(fmt::format("{}: rank {} does not know the counts of pack {} yet, expected a counts p{} before",
+                       describe(plan_, ref), plan_.lane(ref.lane).rank, pack, pack));
   }
 
   Expression load(StepRef ref, const Operand& source, std::uint32_t chunk) const {
+    const Buffer& buffer = plan_.buffer(source.buffer);
+    if (buffer.role == Role::kView) {
+      const Message& message = messages_[static_cast<std::size_t>(buffer.index)];
+      return message.values[chunk - message.first];
+    }
     const Expression value = contents_[locations_.at(source.buffer, chunk)].value;
     if (value == kNothing) {
       refuse(fmt::format("{} reads b{} chunk {}, which nobody wrote before", describe(plan_, ref),
@@ -92,6 +117,7 @@ class Execution {
   }
 
   void compute(StepRef ref, const Step& step) {
+    check_counts(ref, plan_.sources(step).front());
     const Chunks run = plan_.sources(step).front().chunks;
     for (std::uint32_t i = 0; i < run.count; ++i) {
       const std::uint32_t chunk = run.first + i;
@@ -105,9 +131,10 @@ class Execution {
           contents_[locations_.at(destination.buffer, chunk)] = {stored, ref};
           continue;
         }
-        std::vector<Expression>& message = messages_[static_cast<std::size_t>(buffer.index)];
-        if (i == 0) message.assign(run.count, kNothing);
-        message[i] = stored;
+        Message& message = messages_[static_cast<std::size_t>(buffer.index)];
+        if (i == 0) message.values.clear();
+        message.first = run.first;
+        message.values.push_back(stored);
       }
     }
   }
@@ -115,20 +142,14 @@ class Execution {
   const Plan& plan_;
   const Locations& locations_;
   Expressions& expressions_;
+  Ranks ranks_;
+  std::vector<bool> needs_counts_;  // by rank and pack; empty in a plan of one rank
   std::vector<Content> contents_;
-  std::vector<std::vector<Expression>> messages_;  // by channel: what its slot holds
+  std::vector<Message> messages_;  // by channel
   std::vector<Expression> stack_;
 };
 
 }  // namespace
-
-Element replica_type(const Plan& plan, std::int32_t pack, std::int32_t replica) {
-  for (const Buffer& buffer : plan.buffers) {
-    const bool is_replica = buffer.role == Role::kInput || buffer.role == Role::kInOut;
-    if (is_replica && buffer.pack == pack && buffer.index == replica) return buffer.element;
-  }
-  return plan.pack(pack).accumulator;
-}
 
 std::vector<Content> execute(const Plan& plan, const Schedule& schedule, const Locations& locations,
                              Expressions& expressions) {

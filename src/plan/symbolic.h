@@ -16,12 +16,10 @@ struct Content {
   StepRef writer;
 };
 
-// The type of a replica of a pack; the accumulator's if it has no buffer.
-Element replica_type(const Plan& plan, std::int32_t pack, std::int32_t replica);
-
 // Contents at the end, by location. For a plan that gets to its end and is free of races (plan/progress.h,
 // plan/races.h), so that any order of its steps gives the same. Throws invalid_argument naming the step and
-// the chunk of the buffer if a step reads what nobody wrote.
+// the chunk of the buffer if a step reads what nobody wrote, or the step and the pack if it touches a pack
+// split by counts before its rank knows them; in a plan of one rank they are always known.
 std::vector<Content> execute(const Plan& plan, const Schedule& schedule, const Locations& locations,
                              Expressions& expressions);
 

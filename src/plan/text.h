@@ -7,7 +7,7 @@
 //   plan     = "plan" name NL "order" name NL "devices" {rank} NL {pack} {channel} {buffer} {lane}
 //   pack     = "p"N contract element "to" element ["/" divisor] ";" ["split" {level} ";"]
 //              "replicas" {device} ";" "destinations" {device} NL
-//   contract = "reduce" | "concatenate"
+//   contract = "reduce" | "concatenate" | "scatter"
 //   level    = ("ragged" | "padded" | "counts") parts
 //   channel  = "c"N device "->" device ["number" N] NL              number 0 is not written
 //   buffer   = "b"N role "of" "p"N "on" device element [run] NL     no run: the whole pack
@@ -20,6 +20,7 @@
 //   step     = "recv" "c"N ":" operand NL
 //   step     = "release" "c"N NL
 //   step     = "wait" "lane" N "step" N NL
+//   step     = "counts" "p"N NL
 //   operand  = "b"N [run]                                           no run: the buffer's window
 //   sum      = tree ["/" divisor] | tree "+" tree
 //   tree     = operand | "(" tree "+" tree ")"                      the order of additions

@@ -161,8 +161,10 @@ void Parser::read_pack(TextLine& line) {
   Pack pack;
   if (line.take_if("concatenate")) {
     pack.contract = Contract::kConcatenate;
+  } else if (line.take_if("scatter")) {
+    pack.contract = Contract::kScatter;
   } else if (!line.take_if("reduce")) {
-    line.fail("\"reduce\" or \"concatenate\"");
+    line.fail("\"reduce\", \"concatenate\" or \"scatter\"");
   }
   pack.accumulator = line.take_element();
   line.expect("to");
@@ -265,8 +267,11 @@ void Parser::read_step(TextLine& line) {
     step.lane = static_cast<std::int32_t>(line.take_number("a lane", 0, kMaxInt32));
     line.expect("step");
     step.step = static_cast<std::int32_t>(line.take_number("a step", 0, kMaxInt32));
+  } else if (line.take_if("counts")) {
+    step.op = Op::kCounts;
+    step.pack = line.take_reference('p', plan_.packs.size());
   } else {
-    line.fail("copy, reduce, recv, release, call, wait or lane");
+    line.fail("copy, reduce, recv, release, call, wait, counts or lane");
   }
   plan_.lanes.back().steps.push_back(step);
   step_lines_.back().push_back(line_number_);

@@ -13,7 +13,7 @@ namespace {
 
 using Out = std::back_insert_iterator<std::string>;
 
-constexpr std::array kContractNames = {"reduce", "concatenate"};
+constexpr std::array kContractNames = {"reduce", "concatenate", "scatter"};
 constexpr std::array kRuleNames = {"ragged", "padded", "counts"};
 constexpr std::array kRoleNames = {"input", "output", "inout", "temp", "slot", "view"};
 
@@ -137,6 +137,9 @@ void print_step(Out out, const Plan& plan, const Step& step) {
       break;
     case Op::kWait:
       fmt::format_to(out, "wait lane {} step {}", step.lane, step.step);
+      break;
+    case Op::kCounts:
+      fmt::format_to(out, "counts p{}", step.pack);
       break;
   }
 }

@@ -16,9 +16,9 @@ namespace onesum::plan {
 
 namespace {
 
-// Bounds the memory of the proof: clocks take lanes^2, contents a few words per chunk.
-constexpr std::size_t kMaxLanes = 4096;
-constexpr std::size_t kMaxLocations = std::size_t{1} << 24;
+// Bounds the memory of the proof, which takes a few words per chunk and per lane.
+constexpr std::size_t kMaxLanes = std::size_t{1} << 20;
+constexpr std::size_t kMaxLocations = std::size_t{1} << 26;
 
 }  // namespace
 

@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <limits>
-#include <set>
 #include <string_view>
-#include <tuple>
+#include <unordered_set>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "plan/channel_hash.h"
 #include "plan/refuse.h"
 
 namespace onesum::plan {
@@ -57,7 +58,7 @@ void check_split(std::size_t pack, const Pack& value) {
 
 void check_pack(const Plan& plan, std::size_t number) {
   const Pack& pack = plan.packs[number];
-  require(pack.contract <= Contract::kConcatenate, "pack {}: unknown contract", number);
+  require(pack.contract <= Contract::kScatter, "pack {}: unknown contract", number);
   require(is_element(pack.accumulator) && is_element(pack.output), "pack {}: unknown element type", number);
   require(pack.divisor >= 1, "pack {}: divisor {}, expected at least 1", number, pack.divisor);
   require(!pack.replicas.empty(), "pack {}: no replicas", number);
@@ -70,13 +71,11 @@ void check_pack(const Plan& plan, std::size_t number) {
             device, plan.device_rank.size());
   }
   check_split(number, pack);
-  require(pack.contract == Contract::kReduce || num_chunks(pack.split) == pack.replicas.size(),
-          "pack {}: {} chunks for {} replicas, a concatenation has one each", number, num_chunks(pack.split),
-          pack.replicas.size());
 }
 
 void check_channels(const Plan& plan, Place& place) {
-  std::set<std::tuple<std::int32_t, std::int32_t, std::int32_t>> seen;
+  std::unordered_set<Channel, ChannelHash> seen;
+  seen.reserve(plan.channels.size());
   for (std::size_t i = 0; i < plan.channels.size(); ++i) {
     place = {Place::Kind::kChannel, i, 0};
     const Channel& channel = plan.channels[i];
@@ -85,7 +84,7 @@ void check_channels(const Plan& plan, Place& place) {
             plan.device_rank.size());
     require(channel.from != channel.to, "channel {}: from device {} to itself", i, channel.from);
     require(channel.number >= 0, "channel {}: number {}, expected at least 0", i, channel.number);
-    require(seen.emplace(channel.from, channel.to, channel.number).second,
+    require(seen.insert(channel).second,
             "channel {}: there is another one from device {} to device {} with number {}", i, channel.from,
             channel.to, channel.number);
   }
@@ -136,8 +135,12 @@ struct Where {
   std::string_view op;
 };
 
-std::string text(const Where& where) {
-  return fmt::format("lane {} step {} ({})", where.lane, where.step, where.op);
+// The same of a step; its name is put together only if it is needed.
+template <class... Args>
+void require(const Where& where, bool holds, fmt::format_string<Args...> format, Args&&... args) {
+  if (holds) return;
+  refuse(fmt::format("lane {} step {} ({}): ", where.lane, where.step, where.op) +
+         fmt::format(format, std::forward<Args>(args)...));
 }
 
 // Sources pushed and merged as `merges` says leave exactly one sum and never lack one.
@@ -145,30 +148,27 @@ void check_merges(const Where& where, std::span<const Operand> sources) {
   std::size_t depth = 0;
   for (const Operand& source : sources) {
     ++depth;
-    require(source.merges < depth, "{}: {} merges with {} entries on the stack", text(where), source.merges,
-            depth);
+    require(where, source.merges < depth, "{} merges with {} entries on the stack", source.merges, depth);
     depth -= source.merges;
   }
-  require(depth == 1, "{}: the merges leave {} sums, expected 1", text(where), depth);
+  require(where, depth == 1, "the merges leave {} sums, expected 1", depth);
 }
 
 void check_operands(const Plan& plan, const Where& where, const Step& step) {
   for (const Operand& operand :
        std::span(plan.operands)
            .subspan(step.first_operand, std::size_t{step.num_destinations} + step.num_sources)) {
-    require(is_index(operand.buffer, plan.buffers.size()), "{}: b{} does not exist", text(where),
-            operand.buffer);
+    require(where, is_index(operand.buffer, plan.buffers.size()), "b{} does not exist", operand.buffer);
     const Chunks& window = plan.buffer(operand.buffer).window;
-    require(is_inside(operand.chunks, window), "{}: {} chunks of b{} from chunk {}, it has {} from {}",
-            text(where), operand.chunks.count, operand.buffer, operand.chunks.first, window.count,
-            window.first);
+    require(where, is_inside(operand.chunks, window), "{} chunks of b{} from chunk {}, it has {} from {}",
+            operand.chunks.count, operand.buffer, operand.chunks.first, window.count, window.first);
   }
   for (const Operand& destination : plan.destinations(step)) {
-    require(destination.merges == 0, "{}: a destination has merges", text(where));
+    require(where, destination.merges == 0, "a destination has merges");
   }
   if (step.op == Op::kReduce) return check_merges(where, plan.sources(step));
   for (const Operand& source : plan.sources(step)) {
-    require(source.merges == 0, "{}: a source has merges", text(where));
+    require(where, source.merges == 0, "a source has merges");
   }
 }
 
@@ -184,45 +184,54 @@ constexpr std::size_t kMany = std::numeric_limits<std::uint16_t>::max();
 constexpr Form kForms[] = {
     {"copy", kMany, 1, false, false}, {"reduce", kMany, kMany, true, false}, {"recv", 1, 0, false, true},
     {"release", 0, 0, false, true},   {"call", 1, kMany, true, false},       {"wait", 0, 0, false, false},
+    {"counts", 0, 0, false, false},
 };
 
 void check_step(const Plan& plan, std::size_t lane, std::size_t number) {
   const Step& step = plan.lanes[lane].steps[number];
-  require(step.op <= Op::kWait, "lane {} step {}: unknown operation", lane, number);
+  require(step.op <= Op::kCounts, "lane {} step {}: unknown operation", lane, number);
   const Form& form = kForms[static_cast<std::size_t>(step.op)];
   const Where where{lane, number, form.name};
-  require(step.num_destinations <= form.max_destinations &&
+  require(where,
+          step.num_destinations <= form.max_destinations &&
               (step.num_destinations > 0) == (form.max_destinations > 0),
-          "{}: {} destinations", text(where), step.num_destinations);
-  require(step.num_sources <= form.max_sources && (step.num_sources > 0) == (form.max_sources > 0),
-          "{}: {} sources", text(where), step.num_sources);
+          "{} destinations", step.num_destinations);
+  require(where, step.num_sources <= form.max_sources && (step.num_sources > 0) == (form.max_sources > 0),
+          "{} sources", step.num_sources);
   check_operands(plan, where, step);
 
-  require(is_index(step.device, plan.device_rank.size()), "{}: on device {} of {}", text(where), step.device,
+  require(where, is_index(step.device, plan.device_rank.size()), "on device {} of {}", step.device,
           plan.device_rank.size());
-  require(is_element(step.accumulator) && step.divisor >= 1, "{}: divisor {} or an unknown element type",
-          text(where), step.divisor);
-  require(form.has_arithmetic || (step.accumulator == Element::kFloat32 && step.divisor == 1),
-          "{}: an accumulator or a divisor where there is no arithmetic", text(where));
+  require(where, is_element(step.accumulator) && step.divisor >= 1, "divisor {} or an unknown element type",
+          step.divisor);
+  require(where, form.has_arithmetic || (step.accumulator == Element::kFloat32 && step.divisor == 1),
+          "an accumulator or a divisor where there is no arithmetic");
   if (step.op == Op::kWait) {
-    require(is_index(step.lane, plan.lanes.size()) && is_index(step.step, plan.lane(step.lane).steps.size()),
-            "{}: for step {} of lane {}, which does not exist", text(where), step.step, step.lane);
-    require(step.device == 0, "{}: a wait has no device", text(where));
+    require(where,
+            is_index(step.lane, plan.lanes.size()) && is_index(step.step, plan.lane(step.lane).steps.size()),
+            "for step {} of lane {}, which does not exist", step.step, step.lane);
+    require(where, step.device == 0, "a wait has no device");
   } else {
-    require(step.lane == -1 && step.step == -1, "{}: waits for a step, which only wait does", text(where));
+    require(where, step.lane == -1 && step.step == -1, "waits for a step, which only wait does");
+  }
+  if (step.op == Op::kCounts) {
+    require(where, is_index(step.pack, plan.packs.size()), "pack {} does not exist", step.pack);
+    require(where, is_by_counts(plan.pack(step.pack).split), "pack {} is not split by counts", step.pack);
+    require(where, step.device == 0, "counts has no device");
+  } else {
+    require(where, step.pack == -1, "names a pack, which only counts does");
   }
   if (!form.has_channel) {
-    require(step.channel == -1, "{}: has a channel", text(where));
+    require(where, step.channel == -1, "has a channel");
     return;
   }
-  require(is_index(step.channel, plan.channels.size()), "{}: channel {} does not exist", text(where),
-          step.channel);
-  require(step.device == plan.channel(step.channel).to, "{}: on device {}, channel {} ends on device {}",
-          text(where), step.device, step.channel, plan.channel(step.channel).to);
+  require(where, is_index(step.channel, plan.channels.size()), "channel {} does not exist", step.channel);
+  require(where, step.device == plan.channel(step.channel).to, "on device {}, channel {} ends on device {}",
+          step.device, step.channel, plan.channel(step.channel).to);
   for (const Operand& view : plan.destinations(step)) {
     const Buffer& buffer = plan.buffer(view.buffer);
-    require(buffer.role == Role::kView && buffer.index == step.channel, "{}: b{} is no view of channel {}",
-            text(where), view.buffer, step.channel);
+    require(where, buffer.role == Role::kView && buffer.index == step.channel, "b{} is no view of channel {}",
+            view.buffer, step.channel);
   }
 }
 

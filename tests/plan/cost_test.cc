@@ -11,8 +11,11 @@ namespace {
 
 const sample::Types kSum = sample::types_of(ReduceOp::kSum, DType::kFloat32);
 
+CostConstants memory_only(double gamma) { return {{0, 0}, {0, 0}, gamma, 1, 0}; }
+CostConstants latency_only(std::size_t slots) { return {{0, 0}, {1, 0}, 0, slots, 0}; }
+
 TEST(Cost, OfOneDeviceIsOnePass) {
-  const Cost c = cost(sample::one_device(4, kSum, false), {{1000}, {}}, {0, 0, 1e-9, 1, 0});
+  const Cost c = cost(sample::one_device(4, kSum, false), {{1000}, {}}, memory_only(1e-9));
   EXPECT_EQ(c.steps, 1u);
   EXPECT_EQ(c.longest_chain, 1u);
   EXPECT_EQ(c.messages, 0u);
@@ -24,7 +27,7 @@ TEST(Cost, OfOneDeviceIsOnePass) {
 }
 
 TEST(Cost, OfNextToNothingIsThatOfTheStep) {
-  EXPECT_DOUBLE_EQ(cost(sample::one_device(2, kSum, true), {{0}, {}}, {0, 0, 1, 1, 5}).seconds, 5);
+  EXPECT_DOUBLE_EQ(cost(sample::one_device(2, kSum, true), {{0}, {}}, {{}, {}, 1, 1, 5}).seconds, 5);
 }
 
 // The textbook: each rank sends 2 (n-1)/n of the bytes, in 2 (n-1) messages.
@@ -45,11 +48,11 @@ TEST(Cost, OfARingIsTheTextbooks) {
 
 TEST(Cost, CountsMessagesInTheChain) {
   // Chunk 0 passes ranks 0, 1, 2; alpha is all that takes time.
-  const Cost c = cost(sample::chain_broadcast(3, Element::kFloat32), {{100}, {}}, {1, 0, 0, 2, 0});
+  const Cost c = cost(sample::chain_broadcast(3, Element::kFloat32), {{100}, {}}, latency_only(2));
   EXPECT_EQ(c.longest_chain, 4u);
   EXPECT_DOUBLE_EQ(c.seconds, 2);
   // One slot: the second message waits until the first is released, one alpha later.
-  EXPECT_DOUBLE_EQ(cost(sample::chain_broadcast(3, Element::kFloat32), {{100}, {}}, {1, 0, 0, 1, 0}).seconds,
+  EXPECT_DOUBLE_EQ(cost(sample::chain_broadcast(3, Element::kFloat32), {{100}, {}}, latency_only(1)).seconds,
                    3);
 }
 
@@ -61,7 +64,7 @@ TEST(Cost, PrefersFewMessagesForSmallAndFewBytesForLargeSizes) {
 }
 
 TEST(Cost, RunsOneStepOfARankAtATime) {
-  const Cost c = cost(sample::two_lanes(kSum), {{1000}, {}}, {0, 0, 1e-9, 1, 0});
+  const Cost c = cost(sample::two_lanes(kSum), {{1000}, {}}, memory_only(1e-9));
   EXPECT_DOUBLE_EQ(c.seconds, (12000 + 12000 + 24000) * 1e-9);
   EXPECT_EQ(c.longest_chain, 2u);
 }

@@ -36,6 +36,8 @@ std::vector<Plan> bases() {
       sample::direct_in_lanes(3, sum),
       sample::chain_broadcast(3, Element::kInt16),
       sample::ring_gather(3, Element::kFloat32),
+      sample::scatter(3, half),
+      sample::ring_all_gather(3, Element::kInt16),
   };
   const std::vector<Plan> parts = {sample::ring(2, sum), sample::direct(2, half),
                                    sample::halving_doubling(2, sum)};

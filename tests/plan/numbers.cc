@@ -84,6 +84,24 @@ Element element_of_replicas(const Plan& plan, std::size_t pack) {
   return plan.packs[pack].accumulator;
 }
 
+Bytes part_of(const Bytes& whole, const Extent& extent, Element element) {
+  const auto begin = whole.begin() + static_cast<std::ptrdiff_t>(extent.offset * size_of(element));
+  return {begin, begin + static_cast<std::ptrdiff_t>(extent.length * size_of(element))};
+}
+
+// Random bytes, of which each replica has the window of its buffer.
+void make_shares(const Plan& plan, std::size_t number, std::size_t length, std::mt19937_64& random,
+                 std::vector<Bytes>& inputs, Bytes& result) {
+  const Element element = plan.packs[number].output;
+  for (std::size_t i = 0; i < length * size_of(element); ++i)
+    result.push_back(static_cast<std::byte>(random()));
+  for (const Buffer& buffer : plan.buffers) {
+    if (buffer.role != Role::kInput || static_cast<std::size_t>(buffer.pack) != number) continue;
+    const Extent extent = extent_of(plan.packs[number].split, length, {}, buffer.window);
+    inputs[static_cast<std::size_t>(buffer.index)] = part_of(result, extent, element);
+  }
+}
+
 void make_pack(const Plan& plan, std::size_t number, bool canonical, std::mt19937_64& random,
                Problem& problem) {
   const Pack& pack = plan.packs[number];
@@ -93,7 +111,9 @@ void make_pack(const Plan& plan, std::size_t number, bool canonical, std::mt1993
   problem.sizes.counts.emplace_back();
   std::vector<Bytes>& inputs = problem.inputs.emplace_back(pack.replicas.size());
   Bytes result;
-  if (pack.contract == Contract::kConcatenate || pack.replicas.size() == 1) {
+  if (pack.contract == Contract::kConcatenate && !is_by_counts(pack.split)) {
+    make_shares(plan, number, length, random, inputs, result);
+  } else if (pack.contract == Contract::kConcatenate || pack.replicas.size() == 1) {
     for (std::size_t r = 0; r < inputs.size(); ++r) {
       const std::size_t count = pack.replicas.size() == 1 ? length : 1 + r % 3;
       problem.sizes.counts.back().push_back(count);
@@ -115,7 +135,13 @@ void make_pack(const Plan& plan, std::size_t number, bool canonical, std::mt1993
   } else {
     make_sum<std::uint32_t, std::uint32_t, std::uint32_t>(pack, length, true, random, inputs, result);
   }
-  problem.expected.emplace_back(pack.destinations.size(), result);
+  std::vector<Bytes>& expected = problem.expected.emplace_back(pack.destinations.size(), result);
+  if (pack.contract != Contract::kScatter) return;
+  for (const Buffer& buffer : plan.buffers) {
+    if (buffer.role != Role::kOutput || static_cast<std::size_t>(buffer.pack) != number) continue;
+    const Extent extent = extent_of(pack.split, length, {}, buffer.window);
+    expected[static_cast<std::size_t>(buffer.index)] = part_of(result, extent, pack.output);
+  }
 }
 
 // Equal bits, or both not a number.

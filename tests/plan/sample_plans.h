@@ -49,6 +49,11 @@ Plan direct_in_lanes(std::int32_t n, const Types& types);
 // Replica 0 travels from device to device, every device keeps a copy. In two segments.
 Plan chain_broadcast(std::int32_t n, Element element);
 
+// The two halves of an all-reduce as plans of their own, every worker's share two chunks: everyone sends the
+// owner of a share its raw chunks, who sums them in canonical order; and shares travel around a ring.
+Plan scatter(std::int32_t n, const Types& types);
+Plan ring_all_gather(std::int32_t n, Element element);
+
 // Every device gets the rows of all, around a ring; sizes are known at run time only.
 Plan ring_gather(std::int32_t n, Element element);
 

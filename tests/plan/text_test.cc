@@ -55,6 +55,16 @@ TEST(Text, IsReadable) {
             "  reduce on 2 in float32: b5 = b2 + b3\n");
 }
 
+TEST(Text, ShowsContractsAndCounts) {
+  EXPECT_THAT(
+      to_text(sample::scatter(2, sample::types_of(ReduceOp::kMean, DType::kFloat16))),
+      HasSubstr("p0 scatter float32 to float16 / 2; split ragged 4; replicas 0 1; destinations 0 1\n"));
+  EXPECT_THAT(to_text(sample::ring_all_gather(2, Element::kInt8)),
+              HasSubstr("b0 input 0 of p0 on 0 int8 [0..1]\n"));
+  EXPECT_THAT(to_text(sample::ring_gather(2, Element::kInt8)),
+              HasSubstr("lane of rank 1\n  counts p0\n  copy"));
+}
+
 TEST(Text, RoundTripsPlans) {
   for (const Plan& plan : sample::all()) EXPECT_EQ(parse_text(to_text(plan)), plan) << to_text(plan);
   EXPECT_EQ(parse_text(to_text(Plan{})), Plan{});

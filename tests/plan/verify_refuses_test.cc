@@ -4,6 +4,7 @@
 
 #include <onesum/error.h>
 
+#include "plan/compose.h"
 #include "plan/plan_texts.h"
 #include "plan/refusal.h"
 #include "plan/sample_plans.h"
@@ -33,6 +34,10 @@ std::string half() { return to_text(sample::two_lanes(sample::types_of(ReduceOp:
 std::string ring() { return to_text(sample::ring(4, sample::types_of(ReduceOp::kMean, DType::kFloat32))); }
 std::string direct() { return to_text(sample::direct(3, sample::types_of(ReduceOp::kSum, DType::kFloat32))); }
 std::string gather() { return to_text(sample::ring_gather(3, Element::kFloat32)); }
+std::string scatter() {
+  return to_text(sample::scatter(3, sample::types_of(ReduceOp::kSum, DType::kFloat32)));
+}
+std::string all_gather() { return to_text(sample::ring_all_gather(3, Element::kFloat32)); }
 std::string integers() {
   return to_text(sample::one_device_over_temp(3, sample::types_of(ReduceOp::kMean, DType::kInt32)));
 }
@@ -260,7 +265,8 @@ std::vector<Broken> broken_order() {
        kPair,
        "b3 = (b5 + b1) / 2\n  release c0\n",
        "b3 = (b5 + b1) / 2\nlane of rank 1\n  wait lane 1 step 1\n  release c0\n",
-       {"lane 2 step 1 (release c0) releases b5 chunk 0, which lane 1 step 2 (reduce on 1 in float32: b3 = "
+       {"lane 2 step 1 (release c0) releases the view of channel 0, which lane 1 step 2 (reduce on 1 in "
+        "float32: b3 = "
         "(b5 + b1) / 2) reads, and nothing orders them"}},
       {"two lanes receive",
        kTwoViews,
@@ -376,6 +382,78 @@ std::vector<Broken> broken_rules() {
   };
 }
 
+// The counts of rank 0 in a lane of their own, which its first lane waits for, or does not.
+std::string counts_apart(const std::string& instead) {
+  std::string text = gather();
+  text.replace(text.find("  counts p0\n"), 12, instead);
+  return text + "lane of rank 0\n  counts p0\n";
+}
+
+std::vector<Broken> broken_counts() {
+  return {
+      {"one rank without",
+       gather(),
+       "  counts p0\n",
+       "",
+       {"deadlock: lane 0 step 1 (recv c2: b3[2]) waits for a message on channel 2",
+        "lane 1 step 0 (counts p0) waits for rank 0, which has not come to it"}},
+      {"too late",
+       gather(),
+       "  counts p0\n  copy on 0: b1[0] b2[0] = b0\n",
+       "  copy on 0: b1[0] b2[0] = b0\n  counts p0\n",
+       {"lane 0 step 0 (copy on 0: b1[0] b2[0] = b0): rank 0 does not know the counts of pack 0 yet, "
+        "expected "
+        "a counts p0 before"}},
+      {"twice",
+       gather(),
+       "  counts p0\n",
+       "  counts p0\n  counts p0\n",
+       {"lane 0 step 1 (counts p0): lane 0 step 0 (counts p0) brings the counts of pack 0 already"}},
+      {"of a pack that has none",
+       kPair,
+       "  recv c1",
+       "  counts p0\n  recv c1",
+       {"pack 0 is not split by counts"}},
+      {"in another lane, unordered",
+       counts_apart("  wait lane 0 step 1\n"),
+       "  wait lane 0 step 1\n",
+       "",
+       {"lane 3 step 0 (counts p0) brings the counts of pack 0, which lane 0 step 0 (copy on 0: b1[0] b2[0] "
+        "= "
+        "b0) reads, and nothing orders them"}},
+  };
+}
+
+std::vector<Broken> broken_halves() {
+  return {
+      {"share of no destination",
+       scatter(),
+       "split ragged 6",
+       "split ragged 7",
+       {"pack 0: chunk 6 belongs to no destination"}},
+      {"share without a replica",
+       scatter(),
+       "reduce on 0 in float32: b3 = (b0[0..1] + b7[0..1]) + b9[0..1]",
+       "reduce on 0 in float32: b3 = b0[0..1] + b7[0..1]",
+       {"b3 chunk 0, written by lane 0 step 4", "lacks replica 2"}},
+      {"share of two replicas",
+       all_gather(),
+       "input 0 of p0 on 0 float32 [0..1]",
+       "input 0 of p0 on 0 float32 [0..2]",
+       {"pack 0: chunk 2 belongs to replica 0 and to replica 1, expected one of them"}},
+      {"share of no replica",
+       all_gather(),
+       "split ragged 6",
+       "split ragged 7",
+       {"pack 0: chunk 6 belongs to no replica"}},
+      {"share not gathered",
+       all_gather(),
+       "  copy on 1: b5[4..5] = b7[4..5]\n",
+       "",
+       {"no step writes b5 chunk 4, its destination 1"}},
+  };
+}
+
 class VerifyRefuses : public ::testing::TestWithParam<std::vector<Broken> (*)()> {};
 
 TEST_P(VerifyRefuses, AndNamesTheSteps) {
@@ -387,9 +465,47 @@ TEST_P(VerifyRefuses, AndNamesTheSteps) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Broken, VerifyRefuses,
-                         ::testing::Values(broken_channels, broken_contents, broken_order, broken_rules));
+                         ::testing::Values(broken_channels, broken_contents, broken_order, broken_rules,
+                                           broken_counts, broken_halves));
+
+TEST(VerifyContracts, RefusesAShareOfTwoDestinations) {
+  Plan plan = sample::scatter(3, {});
+  for (Buffer& buffer : plan.buffers) {
+    if (buffer.role == Role::kOutput && buffer.index == 1) ++buffer.window.count;
+  }
+  EXPECT_THAT(
+      refusal(plan),
+      HasSubstr("pack 0: chunk 4 belongs to destination 1 and to destination 2, expected one of them"));
+}
+
+TEST(VerifyCounts, RefusesDifferentOrders) {
+  const std::vector<Plan> gathers = {sample::ring_gather(2, Element::kInt8),
+                                     sample::ring_gather(2, Element::kInt8)};
+  Plan plan = side_by_side(gathers);
+  EXPECT_EQ(refusal(plan), "accepted");
+  for (Step& step : plan.lanes[1].steps) {
+    if (step.op == Op::kCounts) step.pack = 1 - step.pack;
+  }
+  EXPECT_THAT(refusal(plan),
+              HasSubstr("lane 1 step 0 (counts p1) is number 0 of the counts of rank 1, lane 0 step "
+                        "0 (counts p0) is that of rank 0: expected the same packs in the same order"));
+}
+
+TEST(VerifyCounts, AreNeededWhereThereAreSeveralRanks) {
+  std::string text = gather();
+  for (std::size_t at = text.find("  counts p0\n"); at != std::string::npos;
+       at = text.find("  counts p0\n")) {
+    text.erase(at, 12);
+  }
+  EXPECT_THAT(refusal(parse_text(text)), HasSubstr("rank 0 does not know the counts of pack 0 yet"));
+  Plan plan = parse_text(text);
+  plan.device_rank = {0, 0, 0};
+  for (Lane& lane : plan.lanes) lane.rank = 0;
+  EXPECT_EQ(refusal(plan), "accepted");
+}
 
 TEST(VerifyAccepts, OtherOrdersOfIndependentSteps) {
+  EXPECT_EQ(refusal(parse_text(counts_apart("  wait lane 3 step 0\n"))), "accepted");
   EXPECT_EQ(refusal(kPair, "", ""), "accepted");
   EXPECT_EQ(refusal(kInPlace, "", ""), "accepted");
   EXPECT_EQ(refusal(kTwoViews, "", ""), "accepted");

@@ -36,6 +36,9 @@ TEST(Verify, TellsTheOrderOfAdditions) {
   EXPECT_EQ(verify(sample::user_function(3, mean)).packs[0].expression, "float16(f(r0, r1, r2) / 3)");
   EXPECT_FALSE(verify(sample::user_function(3, mean)).packs[0].canonical);
   EXPECT_EQ(verify(sample::ring_gather(3, Element::kInt8)).packs[0].expression, "r0");
+  const PackProof scatter = verify(sample::scatter(3, mean)).packs[0];
+  EXPECT_TRUE(scatter.canonical);
+  EXPECT_EQ(scatter.expression, "float16(((r0 + r1) + r2) / 3)");
   const std::string large = verify(sample::direct(64, sum)).packs[0].expression;
   EXPECT_LT(large.size(), 200u);
   EXPECT_THAT(large, ::testing::EndsWith("..."));
@@ -99,8 +102,8 @@ lane of rank 1
 
 TEST(Verify, RefusesPlansThatAreTooLarge) {
   Plan plan = sample::one_device(2, {}, false);
-  plan.lanes.resize(5000);
-  EXPECT_THAT(refusal(plan), HasSubstr("5000 lanes"));
+  plan.lanes.resize((std::size_t{1} << 20) + 1);
+  EXPECT_THAT(refusal(plan), HasSubstr("1048577 lanes"));
 }
 
 }  // namespace
