@@ -2,15 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <utility>
 
+#include <onesum/error.h>
+
+#include "collective/all_reduce_writer.h"
 #include "collective/draft.h"
-#include "collective/halving_doubling.h"
-#include "collective/hierarchical_copy.h"
-#include "collective/ring.h"
-#include "collective/shuffle.h"
-#include "collective/terms.h"
 
 namespace onesum::collective {
 namespace {
@@ -24,172 +21,6 @@ constexpr std::array<std::pair<Algorithm, std::string_view>, 7> kNames = {{
     {Algorithm::kDirect, "direct"},
     {Algorithm::kHierarchicalCopy, "hierarchical_copy"},
 }};
-
-// `nccl` on devices that are not GPUs: the one-pass reduce inside a worker, `direct` across workers.
-Scheme without_nccl(Scheme scheme) {
-  if (scheme.across != Algorithm::kNccl) return scheme;
-  if (!scheme.inside) scheme.inside = Algorithm::kNccl;
-  scheme.across = Algorithm::kDirect;
-  return scheme;
-}
-
-// One scheme applied to one task.
-class AllReduce {
- public:
-  AllReduce(const Topology& topology, const Task& task, const Scheme& asked)
-      : topology_(topology),
-        task_(task),
-        scheme_(without_nccl(asked)),
-        level_(make_level()),
-        scheme_of_halves_(level_) {
-    choose_owners();
-  }
-
-  Cut cut() const {
-    Cut result;
-    result.grain = level_.grain;
-    switch (scheme_.across) {
-      case Algorithm::kRing:
-        result.units = {plan::SplitRule::kPadded, static_cast<std::uint32_t>(level_.parties.size())};
-        break;
-      case Algorithm::kHalvingDoubling:
-        result.units = {plan::SplitRule::kPadded, scheme_of_halves_.units()};
-        break;
-      case Algorithm::kHierarchicalCopy:
-        break;
-      default:
-        result.units = {plan::SplitRule::kRagged, static_cast<std::uint32_t>(owners_.size())};
-        break;
-    }
-    result.shards = is_sharded_by_owners() ? 1 : scheme_.shards;
-    return result;
-  }
-
-  void write(Draft& draft) {
-    draft.claim_order(order());
-    if (rings_across()) rings_ = ring_orders(level_, topology_, scheme_.shards);
-    for (std::uint32_t shard = 0; shard < cut().shards; ++shard) {
-      switch (scheme_.across) {
-        case Algorithm::kRing:
-          write_ring(draft, level_, rings_[shard], shard);
-          break;
-        case Algorithm::kHalvingDoubling:
-          scheme_of_halves_.write(draft, shard);
-          break;
-        case Algorithm::kHierarchicalCopy:
-          write_hierarchical_copy(draft, level_, scheme_.number + shard, shard);
-          break;
-        default:
-          write_shuffle(draft, level_, owners_, shard);
-          break;
-      }
-    }
-  }
-
-  bool is_canonical() const { return order() == "canonical"; }
-
- private:
-  bool rings_across() const { return scheme_.across == Algorithm::kRing; }
-  bool is_sharded_by_owners() const {
-    return scheme_.across == Algorithm::kShuffleHosts || scheme_.across == Algorithm::kShuffleDevices;
-  }
-
-  Level make_level() const {
-    Level level;
-    if (!scheme_.inside) {
-      level = level_of_devices(task_);
-    } else {
-      const bool ring_inside = scheme_.inside == Algorithm::kRing;
-      const bool one_sum = scheme_.fast || ring_inside || rings_across();
-      const bool at_host = scheme_.inside == Algorithm::kShuffleHosts;
-      level = level_of_workers(task_, topology_, at_host ? Leader::kHost : Leader::kFirstDevice, one_sum);
-      if (ring_inside) {
-        level.grain = static_cast<std::uint32_t>(most_replicas(level));
-        level.ring_inside = level.grain > 1;
-      }
-    }
-    level.narrow = scheme_.fast;
-    return level;
-  }
-
-  static std::size_t most_replicas(const Level& level) {
-    std::size_t most = 1;
-    for (const Party& party : level.parties) most = std::max(most, party.terms.front().leaves.size());
-    return most;
-  }
-
-  // Devices of the value, the first of every worker, then the second of every worker, and so on.
-  std::vector<std::int32_t> devices_by_turns() const {
-    std::map<std::int32_t, std::vector<std::int32_t>> by_rank;
-    std::size_t most = 0;
-    for (const Source& replica : task_.replicas) {
-      std::vector<std::int32_t>& own = by_rank[topology_.rank_of(replica.device)];
-      own.push_back(replica.device);
-      most = std::max(most, own.size());
-    }
-    std::vector<std::int32_t> devices;
-    for (std::size_t i = 0; i < most; ++i) {
-      for (const auto& [rank, own] : by_rank) {
-        if (i < own.size()) devices.push_back(own[i]);
-      }
-    }
-    return devices;
-  }
-
-  void choose_owners() {
-    switch (scheme_.across) {
-      case Algorithm::kShuffleHosts:
-        // The second level of a hierarchy has the same owners for every pack.
-        owners_ = owner_group(topology_.hosts, scheme_.shards, scheme_.inside ? 0 : scheme_.number);
-        break;
-      case Algorithm::kShuffleDevices:
-        owners_ = owner_group(devices_by_turns(), scheme_.shards, scheme_.inside ? 0 : scheme_.number);
-        break;
-      case Algorithm::kDirect:
-        for (const Party& party : level_.parties) owners_.push_back(party.device);
-        break;
-      default:
-        break;
-    }
-  }
-
-  std::string order() const {
-    const bool ring_across = rings_across() && !is_canonical_ring();
-    const bool ring_inside = level_.ring_inside && level_.grain > 2;
-    std::string order = "canonical";
-    if (ring_across) {
-      order = scheme_.inside ? "ring over workers' sums" : "ring";
-    } else if (!level_.canonical) {
-      order = "canonical over workers' sums";
-    }
-    if (ring_inside) order = ring_across ? "ring over workers' rings" : "canonical over workers' rings";
-    if (rounds_on_the_way()) order.append(", partial sums rounded to 16 bits");
-    return order;
-  }
-
-  // One addition has no order.
-  bool is_canonical_ring() const {
-    const std::vector<Party>& parties = level_.parties;
-    if (parties.size() > 2 || !level_.canonical) return false;
-    return parties.size() == 1 ||
-           plan::are_siblings(parties[0].terms.front().block, parties[1].terms.front().block, level_.tree) ||
-           plan::are_siblings(parties[1].terms.front().block, parties[0].terms.front().block, level_.tree);
-  }
-
-  bool rounds_on_the_way() const {
-    const Element raw = task_.replicas.front().element;
-    return scheme_.fast && (raw == Element::kFloat16 || raw == Element::kBFloat16) &&
-           task_.replicas.size() > 2;
-  }
-
-  const Topology& topology_;
-  const Task& task_;
-  Scheme scheme_;
-  Level level_;
-  HalvingDoubling scheme_of_halves_;
-  std::vector<std::int32_t> owners_;             // of the units of a shuffle
-  std::vector<std::vector<std::size_t>> rings_;  // of each shard
-};
 
 }  // namespace
 
@@ -232,10 +63,67 @@ std::optional<Scheme> scheme_named(std::string_view name, std::uint32_t shards) 
 
 plan::Plan all_reduce(const Topology& topology, const Task& task, const Scheme& scheme,
                       std::optional<std::int32_t> only_rank) {
-  AllReduce all_reduce(topology, task, scheme);
-  Draft draft(to_string(scheme), topology, task, all_reduce.cut(), only_rank);
-  all_reduce.write(draft);
+  AllReduceWriter writer(topology, task, scheme);
+  Draft draft(to_string(scheme), topology, task, writer.cut(), only_rank);
+  writer.write(draft);
   return std::move(draft).take();
+}
+
+namespace {
+
+void check_has_halves(const Scheme& scheme) {
+  const bool has_halves = scheme.across == Algorithm::kRing || scheme.across == Algorithm::kDirect ||
+                          scheme.across == Algorithm::kHalvingDoubling;
+  if (has_halves && !scheme.inside && scheme.shards == 1) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              to_string(scheme) + " has no halves of its own; expected xring, rechd or direct in one shard");
+}
+
+// The task as its halves see it: result i on the device of replica i, in memory of its own.
+Task in_order(Task task) {
+  task.destinations.clear();
+  for (const Source& replica : task.replicas) task.destinations.push_back({replica.device, -1});
+  return task;
+}
+
+// How many parties own something; they are the first ones.
+std::size_t count_owners(const std::vector<plan::Chunks>& owned) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(owned, [](const plan::Chunks& chunks) { return chunks.count > 0; }));
+}
+
+plan::Plan write_half(AllReduceWriter& whole, const Topology& topology, const Task& half,
+                      const std::string& name) {
+  Draft draft(name, topology, half, whole.cut());
+  const std::vector<plan::Chunks> owned = whole.owned();
+  for (std::size_t i = 0; i < owned.size(); ++i) draft.set_window(static_cast<std::int32_t>(i), owned[i]);
+  whole.write(draft);
+  return std::move(draft).take();
+}
+
+}  // namespace
+
+plan::Plan reduce_scatter(const Topology& topology, const Task& task, const Scheme& scheme) {
+  check_has_halves(scheme);
+  const Task ordered = in_order(task);
+  AllReduceWriter whole(topology, ordered, scheme);
+  Task half = ordered;
+  half.contract = plan::Contract::kScatter;
+  half.destinations.resize(count_owners(whole.owned()));
+  return write_half(whole, topology, half, to_string(scheme) + " reduce_scatter");
+}
+
+plan::Plan all_gather(const Topology& topology, const Task& task, const Scheme& scheme) {
+  check_has_halves(scheme);
+  const Task ordered = in_order(task);
+  AllReduceWriter whole(topology, ordered, scheme);
+  Task half = ordered;
+  half.contract = plan::Contract::kConcatenate;
+  half.accumulator = task.output;
+  half.divisor = 1;
+  half.replicas.resize(count_owners(whole.owned()));
+  for (Source& replica : half.replicas) replica.element = task.output;
+  return write_half(whole, topology, half, to_string(scheme) + " all_gather");
 }
 
 Scheme with_number(Scheme scheme, const Topology& topology, const Task& task, std::size_t number) {
@@ -254,7 +142,7 @@ Scheme with_number(Scheme scheme, const Topology& topology, const Task& task, st
 }
 
 bool is_canonical(const Topology& topology, const Task& task, const Scheme& scheme) {
-  return AllReduce(topology, task, scheme).is_canonical();
+  return AllReduceWriter(topology, task, scheme).order() == "canonical";
 }
 
 }  // namespace onesum::collective

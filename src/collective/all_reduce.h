@@ -50,6 +50,14 @@ Scheme with_number(Scheme scheme, const Topology& topology, const Task& task, st
 plan::Plan all_reduce(const Topology& topology, const Task& task, const Scheme& scheme,
                       std::optional<std::int32_t> only_rank = {});
 
+// The two halves of which `xring`, `rechd` and `direct` are made, as plans of their own over the devices of a
+// task for an all-reduce: the sum, every piece of it at its owner, and the pieces back to everyone. For
+// schemes of one level and one shard; `xring` owns piece k at position k of its ring, `direct` at replica k,
+// `rechd` as halving leaves it, none at those beyond the largest power of two. Throws invalid_argument for
+// other schemes.
+plan::Plan reduce_scatter(const Topology& topology, const Task& task, const Scheme& scheme);
+plan::Plan all_gather(const Topology& topology, const Task& task, const Scheme& scheme);
+
 // Whether its sums are canonical.
 bool is_canonical(const Topology& topology, const Task& task, const Scheme& scheme);
 

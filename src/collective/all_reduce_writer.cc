@@ -185,8 +185,7 @@ bool AllReduceWriter::is_canonical_ring() const {
 
 bool AllReduceWriter::rounds_on_the_way() const {
   const Element raw = task_.replicas.front().element;
-  return scheme_.fast && (raw == Element::kFloat16 || raw == Element::kBFloat16) &&
-         task_.replicas.size() > 2;
+  return scheme_.fast && (raw == Element::kFloat16 || raw == Element::kBFloat16) && task_.replicas.size() > 2;
 }
 
 }  // namespace onesum::collective

@@ -28,8 +28,8 @@ class AllReduceWriter {
   // Writes all lanes of the draft's ranks.
   void write(Draft& draft);
 
-  // Whether the lanes of parties can be written one by one, a stretch at a time; and such a lane, of the party
-  // at `position`: it belongs to `rank_at`.
+  // Whether the lanes of parties can be written one by one, a stretch at a time; and such a lane, of the
+  // party at `position`: it belongs to `rank_at`.
   bool has_scripts() const noexcept;
   std::int32_t rank_at(std::size_t position, std::uint32_t shard) const;
   Script script(Draft& draft, std::size_t position, std::uint32_t shard);

@@ -53,9 +53,10 @@ std::int32_t Draft::input(std::int32_t replica) {
   const auto [entry, is_new] = inputs_.try_emplace(replica, -1);
   if (is_new) {
     const Element element = task_.replicas[static_cast<std::size_t>(replica)].element;
-    entry->second = noted(replaced_by_.contains(replica) ? builder_.inout(0, replica, element)
-                                                         : builder_.input(0, replica, element),
-                          element);
+    const std::int32_t buffer = replaced_by_.contains(replica) ? builder_.inout(0, replica, element)
+                                                               : builder_.input(0, replica, element);
+    if (!scatters() && windows_.contains(replica)) builder_.set_window(buffer, windows_.at(replica));
+    entry->second = noted(buffer, element);
   }
   return entry->second;
 }
@@ -64,7 +65,10 @@ std::int32_t Draft::output(std::int32_t destination) {
   const std::int32_t replica = task_.destinations[static_cast<std::size_t>(destination)].in_place_of;
   if (replica >= 0) return input(replica);
   const auto [entry, is_new] = outputs_.try_emplace(destination, -1);
-  if (is_new) entry->second = noted(builder_.output(0, destination), task_.output);
+  if (is_new) {
+    entry->second = noted(builder_.output(0, destination), task_.output);
+    if (!gathers()) builder_.set_window(entry->second, windows_.at(destination));
+  }
   return entry->second;
 }
 
@@ -146,10 +150,9 @@ void Draft::write(std::int32_t lane, std::int32_t device, const Term& term, Chun
     copy(lane, device, term.leaves.front().number, run, destinations);
     return;
   }
-  const Term uniform = of_one_type(lane, device, term, run);
   std::vector<Operand> sources;
   std::vector<Operand> targets;
-  for (const Leaf& leaf : uniform.leaves) sources.push_back({leaf.number, run, leaf.merges});
+  for (const Leaf& leaf : term.leaves) sources.push_back({leaf.number, run, leaf.merges});
   for (const std::int32_t buffer : destinations) targets.push_back({buffer, run});
   builder_.reduce(lane, device, targets, sources, task_.accumulator, divisor);
 }
@@ -169,36 +172,6 @@ void Draft::call(std::int32_t lane, std::int32_t device, std::span<const std::in
   std::vector<Operand> operands;
   for (const std::int32_t buffer : sources) operands.push_back({buffer, all});
   builder_.call(lane, device, {destination, all}, operands, task_.replicas.front().element);
-}
-
-// Kernels load one type. Where a sum mixes replicas with partial sums of a wider type, what is of the
-// narrower one is summed into a temporary first.
-Term Draft::of_one_type(std::int32_t lane, std::int32_t device, const Term& term, Chunks run) {
-  struct Entry {
-    std::vector<Leaf> leaves;
-    bool narrow;  // all its leaves are
-  };
-  const auto is_narrow = [&](const Leaf& leaf) { return element_of(leaf.number) != task_.accumulator; };
-  if (std::ranges::all_of(term.leaves, is_narrow) || std::ranges::none_of(term.leaves, is_narrow))
-    return term;
-  const auto widen = [&](Entry& entry) {
-    const std::int32_t sum = temporary(device, run);
-    form(lane, device, {{}, entry.leaves, false}, run, std::span(&sum, 1));
-    entry = {{{sum, 0}}, false};
-  };
-  std::vector<Entry> stack;
-  for (const Leaf& leaf : term.leaves) {
-    stack.push_back({{{leaf.number, 0}}, is_narrow(leaf)});
-    for (std::uint8_t i = 0; i < leaf.merges; ++i) {
-      Entry right = std::move(stack.back());
-      stack.pop_back();
-      Entry& left = stack.back();
-      if (left.narrow != right.narrow) widen(left.narrow ? left : right);
-      left.leaves.insert(left.leaves.end(), right.leaves.begin(), right.leaves.end());
-      ++left.leaves.back().merges;
-    }
-  }
-  return {term.block, std::move(stack.back().leaves), term.raw};
 }
 
 }  // namespace onesum::collective

@@ -40,6 +40,12 @@ class Draft {
   Draft(std::string algorithm, const Topology& topology, const Task& task, const Cut& cut,
         std::optional<std::int32_t> only_rank = {});
 
+  // An all-reduce, or one half of it.
+  bool scatters() const noexcept { return task_.contract != plan::Contract::kConcatenate; }
+  bool gathers() const noexcept { return task_.contract != plan::Contract::kScatter; }
+  // Of the halves: the chunks that the result, or the replica, of this number has.
+  void set_window(std::int32_t number, plan::Chunks window) { windows_[number] = window; }
+
   const Task& task() const noexcept { return task_; }
   const Topology& topology() const noexcept { return topology_; }
   const Cut& cut() const noexcept { return cut_; }
@@ -65,7 +71,8 @@ class Draft {
   std::int32_t receive(std::int32_t lane, std::uint32_t shard, const Message& message, plan::Chunks run);
   void release(std::int32_t lane, std::uint32_t shard, const Message& message);
 
-  // Every destination = the sum of a bound term; a partial sum of the destinations' one type.
+  // Every destination = the sum of a bound term, formed in the task's accumulator and stored as a partial sum
+  // of the destinations' one type.
   void form(std::int32_t lane, std::int32_t device, const Term& term, plan::Chunks run,
             std::span<const std::int32_t> destinations);
   // The same with what makes it a result: divided, and rounded to the task's output type.
@@ -95,7 +102,6 @@ class Draft {
   std::int32_t channel(std::uint32_t shard, const Message& message);
   void write(std::int32_t lane, std::int32_t device, const Term& term, plan::Chunks run,
              std::span<const std::int32_t> destinations, std::int64_t divisor);
-  Term of_one_type(std::int32_t lane, std::int32_t device, const Term& term, plan::Chunks run);
 
   const Topology& topology_;
   const Task& task_;
@@ -104,6 +110,7 @@ class Draft {
   plan::Builder builder_;
   std::unordered_map<std::int32_t, std::int32_t> inputs_, outputs_;  // by replica, by destination
   std::unordered_map<std::int32_t, std::int32_t> replaced_by_;       // replica -> destination, in place
+  std::unordered_map<std::int32_t, plan::Chunks> windows_;           // of replicas or results of a half
   struct Line {
     std::int32_t channel = -1;
     std::int32_t slot = -1;

@@ -42,8 +42,10 @@ class HalvingDoublingLane {
     member_ = party - group().first;
     run_ = {0, scheme.units_};
     lane_ = draft.add_lane(draft.rank_of(device_));
-    terms_ = open_party(draft, lane_, scheme.level_, party, shard);
-    outputs_ = draft.outputs(scheme.level_.parties[party].destinations);
+    if (draft.scatters() || !is_folded()) terms_ = open_party(draft, lane_, scheme.level_, party, shard);
+    if (draft.gathers() || !is_folded()) {
+      outputs_ = draft.outputs(scheme.level_.parties[party].destinations);
+    }
   }
 
   std::uint32_t hops() const { return group().hops; }
@@ -70,15 +72,20 @@ class HalvingDoublingLane {
 
   // The finished piece goes to the results and to whoever gets it first.
   void finish() {
-    std::vector<std::int32_t> destinations = outputs_;
-    for (const std::size_t other : first_receivers()) {
-      destinations.push_back(draft_.slot(shard_, result_message(party_, other)));
-    }
-    draft_.finish(lane_, device_, terms_.front(), units_of(run_), destinations);
+    draft_.finish(lane_, device_, terms_.front(), units_of(run_), where_it_goes());
     release_views();
   }
 
+  // Of an all-gather: the own piece goes there as it is.
+  void share() {
+    run_ = run_of(group_number_, party_);
+    if (!is_folded()) {
+      draft_.copy(lane_, device_, terms_.front().leaves.front().number, units_of(run_), where_it_goes());
+    }
+  }
+
   void receive_results() {
+    if (!is_folded()) return;
     for (const std::size_t owner : owners_above()) receive_result(owner, run_of(group_number_ - 1, owner));
     for (const std::size_t other : first_receivers()) send_result(other);
   }
@@ -136,6 +143,15 @@ class HalvingDoublingLane {
     if (hops() > 0) receivers.push_back(partner_at(hops() - 1));
     if (const auto below = owner_below()) receivers.push_back(*below);
     return receivers;
+  }
+
+  std::vector<std::int32_t> where_it_goes() {
+    std::vector<std::int32_t> destinations = outputs_;
+    if (!draft_.gathers()) return destinations;
+    for (const std::size_t other : first_receivers()) {
+      destinations.push_back(draft_.slot(shard_, result_message(party_, other)));
+    }
+    return destinations;
   }
 
   Message term_message(std::size_t from, std::size_t to, const Term& term, std::size_t number) const {
@@ -205,6 +221,12 @@ HalvingDoubling::HalvingDoubling(const Level& level) : level_(level) {
   units_ = static_cast<std::uint32_t>(groups_.front().size);
 }
 
+plan::Chunks HalvingDoubling::owned_by(std::size_t party) const {
+  if (party >= groups_.front().size) return {0, 0};
+  const Run run = run_after(party, groups_.front().hops, units_);
+  return {run.first, run.count};
+}
+
 const std::vector<Term>& HalvingDoubling::outline_of(std::size_t first, std::size_t end) {
   const auto [entry, is_new] = outlines_.try_emplace({first, end});
   if (is_new) {
@@ -220,19 +242,23 @@ const std::vector<Term>& HalvingDoubling::outline_of(std::size_t first, std::siz
 
 Script HalvingDoubling::lane(Draft& draft, std::size_t party, std::uint32_t shard) {
   HalvingDoublingLane lane(*this, draft, party, shard);
-  for (std::uint32_t hop = 0; hop < lane.hops(); ++hop) {
-    lane.halve(hop);
-    co_await pause;
-  }
-  lane.receive_fold();
-  if (lane.is_folded()) {
-    lane.send_fold();
-    co_await pause;
-    lane.receive_results();
+  if (draft.scatters()) {
+    for (std::uint32_t hop = 0; hop < lane.hops(); ++hop) {
+      lane.halve(hop);
+      co_await pause;
+    }
+    lane.receive_fold();
+    if (lane.is_folded()) {
+      lane.send_fold();
+    } else {
+      lane.finish();
+    }
   } else {
-    lane.finish();
+    lane.share();
   }
   co_await pause;
+  if (!draft.gathers()) co_return;
+  lane.receive_results();
   for (std::uint32_t hop = lane.hops(); hop-- > 0;) {
     lane.double_up(hop);
     co_await pause;

@@ -35,6 +35,10 @@ class HalvingDoubling {
 
   std::uint32_t units() const noexcept { return units_; }  // pieces: the largest power of two of parties
 
+  // The pieces that a party ends up with, or begins an all-gather with: units [first, first + count). None,
+  // for those beyond the largest power of two.
+  plan::Chunks owned_by(std::size_t party) const;
+
   // The lane of a party. The draft's cut has units() units; this object and the draft outlive the script.
   Script lane(Draft& draft, std::size_t party, std::uint32_t shard);
 

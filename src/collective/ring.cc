@@ -37,6 +37,12 @@ class Seat {
 
   void alone() { draft_.finish(lane_, device_, own_, unit(0), outputs_); }
 
+  // Of an all-gather: the own segment goes where all will be.
+  void share() {
+    draft_.copy(lane_, device_, own_.leaves.front().number, unit(position_), with_slot());
+    ++sent_;
+  }
+
   void begin() {
     const std::int32_t slot = draft_.slot(shard_, outgoing(draft_.travels_in(own_, level_.narrow)));
     draft_.form(lane_, device_, own_, unit(segment(1)), std::span(&slot, 1));
@@ -53,7 +59,7 @@ class Seat {
       const std::int32_t slot = draft_.slot(shard_, outgoing(draft_.travels_in(sum, level_.narrow)));
       draft_.form(lane_, device_, sum, run, std::span(&slot, 1));
     } else {
-      draft_.finish(lane_, device_, sum, run, with_slot());
+      draft_.finish(lane_, device_, sum, run, draft_.gathers() ? with_slot() : outputs_);
     }
     ++sent_;
     draft_.release(lane_, shard_, message);
@@ -137,11 +143,16 @@ Script ring_lane(Draft& draft, const Level& level, const std::vector<std::size_t
     seat.alone();
     co_return;
   }
-  seat.begin();
-  for (std::size_t tick = 0; tick + 1 < seat.size(); ++tick) {
-    seat.add(tick);
-    co_await pause;
+  if (draft.scatters()) {
+    seat.begin();
+    for (std::size_t tick = 0; tick + 1 < seat.size(); ++tick) {
+      seat.add(tick);
+      co_await pause;
+    }
+  } else {
+    seat.share();
   }
+  if (!draft.gathers()) co_return;
   for (std::size_t tick = 0; tick + 1 < seat.size(); ++tick) {
     seat.keep(tick);
     co_await pause;

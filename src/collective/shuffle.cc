@@ -51,11 +51,18 @@ class Shuffle {
     // Everyone begins with another owner, so that no owner is sent to by all at once.
     for (std::uint32_t i = 1; i <= num_units(); ++i) {
       const std::uint32_t number = (static_cast<std::uint32_t>(rank) + i) % num_units();
-      if (owner_rank(number) != rank) send_terms(lane, number, terms);
+      if (owner_rank(number) != rank && draft_.scatters()) send_terms(lane, number, terms);
     }
     for (std::uint32_t number = 0; number < num_units(); ++number) {
-      if (owner_rank(number) == rank) add_up(lane, rank, number, terms);
+      if (owner_rank(number) != rank) continue;
+      if (draft_.scatters()) {
+        add_up(lane, rank, number, terms);
+      } else {  // of an all-gather, the party of this number owns the unit
+        draft_.copy(lane, owner(number), terms.at(number).front().leaves.front().number, unit(number),
+                    where_it_goes(rank, number));
+      }
     }
+    if (!draft_.gathers()) return;
     for (std::uint32_t number = 0; number < num_units(); ++number) {
       if (owner_rank(number) != rank && results_.contains(rank)) collect(lane, rank, number);
     }
@@ -103,7 +110,16 @@ class Shuffle {
         terms.push_back(std::move(term));
       }
     }
+    const std::vector<Term> sums = combined(std::move(terms), level_.tree);
+    draft_.finish(lane, owner(number), sums.front(), unit(number), where_it_goes(rank, number));
+    for (const Message& message : received) draft_.release(lane, shard_, message);
+  }
+
+  // The results of the owner's worker, and a message for every other worker that has some; of a
+  // reduce-scatter, the owner's own result.
+  std::vector<std::int32_t> where_it_goes(std::int32_t rank, std::uint32_t number) {
     std::vector<std::int32_t> destinations;
+    if (!draft_.gathers()) return {draft_.output(static_cast<std::int32_t>(number))};
     for (const auto& [other, results] : results_) {
       if (other == rank) {
         const std::vector<std::int32_t> outputs = draft_.outputs(results);
@@ -112,9 +128,7 @@ class Shuffle {
         destinations.push_back(draft_.slot(shard_, result_message(number, other)));
       }
     }
-    const std::vector<Term> sums = combined(std::move(terms), level_.tree);
-    draft_.finish(lane, owner(number), sums.front(), unit(number), destinations);
-    for (const Message& message : received) draft_.release(lane, shard_, message);
+    return destinations;
   }
 
   void collect(std::int32_t lane, std::int32_t rank, std::uint32_t number) {

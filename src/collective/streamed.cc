@@ -97,9 +97,10 @@ StreamedAllReduce::StreamedAllReduce(Topology topology, Task task, const Scheme&
     return;
   }
   if (parties > kMostPartiesToStore) {
-    throw Error(ErrorCode::kInvalidArgument,
-                to_string(scheme) + " over " + std::to_string(parties) + " has too many messages to be looked at; " +
-                    "expected at most " + std::to_string(kMostPartiesToStore) + ", or xring or rechd");
+    throw Error(ErrorCode::kInvalidArgument, to_string(scheme) + " over " + std::to_string(parties) +
+                                                 " has too many messages to be looked at; " +
+                                                 "expected at most " + std::to_string(kMostPartiesToStore) +
+                                                 ", or xring or rechd");
   }
   state.stored = all_reduce(state.topology, state.task, scheme);
   for (std::size_t lane = 0; lane < state.stored.lanes.size(); ++lane) {

@@ -42,8 +42,8 @@ std::size_t Layout::bytes_of(const Buffer& buffer, Chunks chunks) const {
 }
 
 // The part of its pack that the memory behind an operand holds, row by row. What a replica brings to a
-// concatenation is its own chunk, a message is what was sent. Tensors of a pack lie side by side: the one at
-// hand begins at `member_begin`, and rows are whole.
+// concatenation, or a result has of a scattered sum, is its own chunks, a message is what was sent. Tensors
+// of a pack lie side by side: the one at hand begins at `member_begin`, and rows are whole.
 Extent Layout::memory_of(const Operand& operand, std::size_t member_begin) const {
   const Buffer& buffer = plan_.buffer(operand.buffer);
   const auto pack = static_cast<std::size_t>(buffer.pack);
@@ -51,8 +51,10 @@ Extent Layout::memory_of(const Operand& operand, std::size_t member_begin) const
   if (is_channel_end(buffer)) {
     return extent(pack, messages_[static_cast<std::size_t>(&operand - plan_.operands.data())]);
   }
-  if (buffer.role == Role::kInput && plan_.packs[pack].contract == Contract::kConcatenate) {
-    return extent(pack, {static_cast<std::uint32_t>(buffer.index), 1});
+  const Contract contract = plan_.packs[pack].contract;
+  if ((buffer.role == Role::kInput && contract == Contract::kConcatenate) ||
+      (buffer.role == Role::kOutput && contract == Contract::kScatter)) {
+    return extent(pack, buffer.window);
   }
   return {member_begin, pack_elements_[pack]};
 }
@@ -65,9 +67,11 @@ PointerSource Layout::locate(const Operand& operand, const PackMember& member, s
     case Role::kInput:
     case Role::kInOut:
       source.slot = member.first_input + static_cast<std::uint32_t>(buffer.index);
+      element += member.offset;
       break;
     case Role::kOutput:
       source.slot = member.first_output + static_cast<std::uint32_t>(buffer.index);
+      element += member.offset;
       break;
     default:
       source.slot = memory_slot(operand.buffer);

@@ -60,6 +60,10 @@ std::int32_t Builder::view(std::int32_t pack, std::int32_t channel, Element elem
   return add_buffer({Role::kView, plan_.channel(channel).to, pack, channel, element, all_chunks(pack)});
 }
 
+void Builder::set_window(std::int32_t buffer, Chunks window) {
+  plan_.buffers[static_cast<std::size_t>(buffer)].window = window;
+}
+
 Chunks Builder::all_chunks(std::int32_t pack) const { return {0, num_chunks(plan_.pack(pack).split)}; }
 
 Operand Builder::whole(std::int32_t buffer) const { return {buffer, plan_.buffer(buffer).window, 0}; }
@@ -108,7 +112,12 @@ std::int32_t Builder::release(std::int32_t lane, std::int32_t channel) {
   return append(lane, step, {}, {});
 }
 
-std::int32_t Builder::counts(std::int32_t /*lane*/, std::int32_t /*pack*/) { return 0; }
+std::int32_t Builder::counts(std::int32_t lane, std::int32_t pack) {
+  Step step;
+  step.op = Op::kCounts;
+  step.pack = pack;
+  return append(lane, step, {}, {});
+}
 
 std::int32_t Builder::wait(std::int32_t lane, std::int32_t other_lane, std::int32_t step_number) {
   Step step;

@@ -27,6 +27,8 @@ class Builder {
   std::int32_t slot(std::int32_t pack, std::int32_t channel, Element element);
   std::int32_t view(std::int32_t pack, std::int32_t channel, Element element);
 
+  void set_window(std::int32_t buffer, Chunks window);
+
   Chunks all_chunks(std::int32_t pack) const;
   Operand whole(std::int32_t buffer) const;  // all chunks of its window
 

@@ -14,10 +14,10 @@ namespace onesum::plan {
 // One tensor of a pack, or a part of one. Replica r of it has slot first_input + r, its result on destination
 // d first_output + d.
 struct PackMember {
-  std::size_t offset = 0;  // elements of the tensor before the part
   std::size_t elements = 0;
   std::uint32_t first_input = 0;
   std::uint32_t first_output = 0;
+  std::size_t offset = 0;  // elements of the tensor before the part
 };
 
 struct PackTable {

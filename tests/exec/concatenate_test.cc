@@ -1,11 +1,12 @@
 // Concatenations, along the first axis and along inner ones.
+#include "collective/concatenate.h"
+
 #include <memory>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "collective/one_device.h"
 #include "engine/host/host_engine.h"
 #include "harness.h"
 
@@ -28,7 +29,8 @@ plan::Plan concatenation(std::size_t replicas, std::size_t destinations, Element
   for (std::size_t r = 0; r < replicas; ++r) task.replicas.push_back({static_cast<std::int32_t>(r), input});
   for (std::size_t d = 0; d < destinations; ++d)
     task.destinations.push_back({static_cast<std::int32_t>(d), -1});
-  return collective::one_device(std::vector<std::int32_t>(std::max(replicas, destinations), 0), task, 0);
+  const collective::Topology topology{std::vector<std::int32_t>(std::max(replicas, destinations), 0), {}};
+  return collective::concatenate(topology, task, 0);
 }
 
 TEST(Concatenate, OfReplicasOfAnyLength) {

@@ -37,7 +37,7 @@ collective::Task sum_task(std::size_t replicas) {
 }
 
 TEST(Executor, GivesUpAtItsDeadlineAndRunsAgainAfterwards) {
-  Harness harness(collective::one_device({0, 0}, sum_task(2), 0), {{{500000}, {}, 1}}, engine());
+  Harness harness(collective::one_device({{0, 0}, {}}, sum_task(2), 0), {{{500000}, {}, 1}}, engine());
   expect_error([&] { harness.run(std::chrono::steady_clock::now()); }, ErrorCode::kDeadlineExceeded,
                {"timeout", "incomplete"});
   harness.fill(3);
@@ -79,7 +79,8 @@ void tripled(const plan::SimulatedCall& call) {
 }
 
 TEST(Executor, AsksTheFunctionOncePerCallStep) {
-  const plan::Plan plan = collective::one_device({0, 0}, sum_task(2), 0, collective::Accumulation::kFunction);
+  const plan::Plan plan =
+      collective::one_device({{0, 0}, {}}, sum_task(2), 0, collective::Accumulation::kFunction);
   Harness harness(plan, {{{1000}, {}, 1}}, engine());
   Tripler caller(harness, 3, 1000);  // after a gap and two results
   harness.run(Executor::Deadline::max(), &caller);

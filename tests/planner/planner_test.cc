@@ -33,8 +33,10 @@ Request batch(std::vector<PairInfo> pairs, ReduceOp op = ReduceOp::kSum) {
   return request;
 }
 
-std::vector<PackOfStreams> packs_of(const Request& request, bool one_each = false) {
-  return pack_streams(resolve(request, own_process()).streams, one_each);
+std::vector<PackOfStreams> packs_of(const Request& request, bool by_function = false) {
+  Policy policy;
+  policy.has_accumulation_fn = by_function;
+  return pack_streams(resolve(request, own_process()).streams, request.kind, policy, 0);
 }
 
 TEST(Packs, GroupByTypeAndKeepTheOrder) {
