@@ -198,6 +198,8 @@ TEST(Channels, RowsOfSeveralChunksInOneMessage) {
   const std::int32_t temp = builder.temp(0, 0, Element::kFloat32, {0, 2});
   const std::int32_t sender = builder.add_lane(0);
   const std::int32_t receiver = builder.add_lane(1);
+  builder.counts(sender, 0);
+  builder.counts(receiver, 0);
   for (std::uint32_t r = 0; r < 2; ++r) {
     const std::int32_t in = builder.input(0, static_cast<std::int32_t>(r), Element::kFloat32);
     builder.copy(sender, 0, {{Operand{temp, {r, 1}}}}, {in, {r, 1}});
