@@ -127,17 +127,7 @@ plan::Plan all_gather(const Topology& topology, const Task& task, const Scheme& 
 }
 
 Scheme with_number(Scheme scheme, const Topology& topology, const Task& task, std::size_t number) {
-  std::size_t turns = 1;
-  if (scheme.across == Algorithm::kHierarchicalCopy) {
-    turns = task.replicas.size();  // a multiple of the workers, or all that is needed
-  } else if (!scheme.inside && scheme.across == Algorithm::kShuffleHosts) {
-    turns = topology.hosts.size();
-  } else if (!scheme.inside && scheme.across == Algorithm::kShuffleDevices) {
-    turns = task.replicas.size();
-  }
-  const bool is_shuffle = scheme.across != Algorithm::kHierarchicalCopy;
-  if (is_shuffle) turns = (turns + scheme.shards - 1) / scheme.shards;
-  scheme.number = number % turns;
+  scheme.number = number % AllReduceWriter(topology, task, scheme).turns();
   return scheme;
 }
 

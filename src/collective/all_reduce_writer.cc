@@ -57,6 +57,14 @@ Cut AllReduceWriter::cut() const {
   return result;
 }
 
+std::size_t AllReduceWriter::turns() const {
+  if (scheme_.across == Algorithm::kHierarchicalCopy) return level_.parties.size();
+  if (scheme_.inside || !is_sharded_by_owners()) return 1;
+  const bool at_hosts = scheme_.across == Algorithm::kShuffleHosts;
+  const std::size_t devices = at_hosts ? topology_.hosts.size() : task_.replicas.size();
+  return (devices + scheme_.shards - 1) / scheme_.shards;
+}
+
 void AllReduceWriter::write(Draft& draft) {
   draft.claim_order(draft.scatters() ? order() : "canonical");
   for (std::uint32_t shard = 0; shard < cut().shards; ++shard) {
@@ -185,7 +193,12 @@ bool AllReduceWriter::is_canonical_ring() const {
 
 bool AllReduceWriter::rounds_on_the_way() const {
   const Element raw = task_.replicas.front().element;
-  return scheme_.fast && (raw == Element::kFloat16 || raw == Element::kBFloat16) && task_.replicas.size() > 2;
+  const bool is_narrow = raw == Element::kFloat16 || raw == Element::kBFloat16;
+  if (!scheme_.fast || !is_narrow || level_.parties.size() == 1) return false;
+  const bool brings_sums = std::ranges::any_of(
+      level_.parties, [](const Party& party) { return !party.terms.front().raw || party.terms.size() > 1; });
+  const bool passes_sums_on = has_scripts() || scheme_.across == Algorithm::kHierarchicalCopy;
+  return brings_sums || (passes_sums_on && level_.parties.size() > 2);
 }
 
 }  // namespace onesum::collective

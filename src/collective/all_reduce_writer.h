@@ -25,6 +25,9 @@ class AllReduceWriter {
   std::string order() const;
   std::size_t num_parties() const noexcept { return level_.parties.size(); }
 
+  // After so many packs the devices have all had their turn.
+  std::size_t turns() const;
+
   // Writes all lanes of the draft's ranks.
   void write(Draft& draft);
 

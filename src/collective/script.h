@@ -12,7 +12,7 @@ namespace onesum::collective {
 
 class Script {
  public:
-  struct promise_type {
+  struct promise_type {  // NOLINT(readability-identifier-naming): the language's name
     Script get_return_object() { return Script(Handle::from_promise(*this)); }
     std::suspend_always initial_suspend() noexcept { return {}; }
     std::suspend_always final_suspend() noexcept { return {}; }

@@ -8,6 +8,7 @@
 
 #include <onesum/error.h>
 
+#include "collective/all_reduce.h"
 #include "plan/compose.h"
 #include "plan/mutants.h"
 #include "plan/numbers.h"
@@ -17,9 +18,7 @@
 
 namespace onesum::plan {
 
-namespace {
-
-std::vector<Plan> bases() {
+std::vector<Plan> sample_bases() {
   const sample::Types sum = sample::types_of(ReduceOp::kSum, DType::kFloat32);
   const sample::Types half = sample::types_of(ReduceOp::kMean, DType::kFloat16);
   std::vector<Plan> plans = {
@@ -47,6 +46,33 @@ std::vector<Plan> bases() {
   return plans;
 }
 
+std::vector<Plan> algorithm_bases() {
+  const auto task_of = [](std::int32_t replicas, bool half, bool in_place) {
+    collective::Task task;
+    const Element element = half ? Element::kFloat16 : Element::kFloat32;
+    task.output = element;
+    task.divisor = half ? replicas : 1;
+    for (std::int32_t r = 0; r < replicas; ++r) {
+      task.replicas.push_back({r, element});
+      task.destinations.push_back({r, in_place ? r : -1});
+    }
+    return task;
+  };
+  std::vector<Plan> plans;
+  const collective::Topology six{{0, 0, 1, 1, 2, 2}, {0, 2, 4}};
+  const collective::Topology five{{0, 1, 2, 3, 4}, {0, 1, 2, 3, 4}};
+  for (const char* name :
+       {"nccl", "xring", "rechd", "pscpu", "psgpu", "direct", "hierarchical_copy", "nccl/xring",
+        "xring/direct", "pscpu/pscpu", "nccl/rechd", "nccl/hierarchical_copy"}) {
+    const bool half = plans.size() % 4 < 2;
+    plans.push_back(all_reduce(six, task_of(6, half, !half), *collective::scheme_named(name, 2)));
+    plans.push_back(all_reduce(five, task_of(5, !half, half), *collective::scheme_named(name, 1)));
+  }
+  return plans;
+}
+
+namespace {
+
 std::optional<Proof> try_verify(const Plan& plan) {
   try {
     return verify(plan);
@@ -65,10 +91,10 @@ std::string readable(const Plan& plan) {
 
 }  // namespace
 
-void check_mutants(std::uint64_t seed, int per_plan, int runs) {
+void check_mutants(const std::vector<Plan>& bases, std::uint64_t seed, int per_plan, int runs) {
   std::mt19937_64 random(seed);
   int mutants = 0, accepted = 0;
-  for (const Plan& base : bases()) {
+  for (const Plan& base : bases) {
     for (int i = 0; i < per_plan; ++i) {
       Mutant mutant = mutate(base, random);
       while (mutant.plan == base) mutant = mutate(base, random);

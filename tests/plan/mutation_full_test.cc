@@ -7,7 +7,12 @@ namespace {
 
 TEST(MutationFull, WhateverIsAcceptedIsRight) {
   for (std::uint64_t seed = 1; seed <= 10 && !::testing::Test::HasFailure(); ++seed)
-    check_mutants(seed, 2000, 12);
+    check_mutants(sample_bases(), seed, 2000, 12);
+}
+
+TEST(MutationFull, WhateverIsAcceptedOfAnAlgorithmIsRight) {
+  for (std::uint64_t seed = 1; seed <= 3 && !::testing::Test::HasFailure(); ++seed)
+    check_mutants(algorithm_bases(), seed, 1000, 8);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace {
 using plan::Contract;
 using testing::expect_error;
 
-Placement own_process() { return {Device().canonical(), {}}; }
+Placement own_process() { return {Device().canonical(), {}, {}}; }
 
 ComponentInfo dense(DType dtype, const Shape& shape, const char* device) {
   return {{dtype, shape, device}, {}, {}};
@@ -132,11 +132,11 @@ TEST(Place, CompletesAndChecks) {
                {"thing 7", "/task:1", "not a device"});
   expect_error([] { place("GPU:0", own_process(), "thing 7"); }, ErrorCode::kUnavailable,
                {"thing 7", "GPU:0"});
-  const Placement worker{Device("/job:worker/task:2").canonical(), {}};
+  const Placement worker{Device("/job:worker/task:2").canonical(), {}, {}};
   EXPECT_EQ(place("CPU:1", worker, "x").to_string(), "/job:worker/replica:0/task:2/device:CPU:1");
   expect_error([&] { place("/job:localhost/CPU:1", worker, "x"); }, ErrorCode::kInvalidArgument,
                {"/job:localhost"});
-  const Placement two{Device().canonical(), {Device("CPU:0").canonical(), Device("CPU:5").canonical()}};
+  const Placement two{Device().canonical(), {Device("CPU:0").canonical(), Device("CPU:5").canonical()}, {}};
   EXPECT_EQ(place("/cpu:5", two, "x").to_string(), testing::full_name(5));
   expect_error([&] { place("CPU:1", two, "x"); }, ErrorCode::kInvalidArgument, {"CPU:1", "2 devices"});
 }

@@ -1,0 +1,47 @@
+// All-reduces of numbers, simulated: canonical algorithms give the bits of the canonical sum, whatever the
+// layout, the number of elements and the type.
+#include "collective/numbers.h"
+
+#include <gtest/gtest.h>
+
+#include "collective/sums.h"
+
+namespace onesum::collective {
+namespace {
+
+TEST(AllReduceNumbers, AreTheCanonicalSumForAnyNumberOfElements) {
+  std::uint64_t turn = 0;
+  for (const Scheme& named : all_schemes()) {
+    for (const Layout& layout : {Layout{3, 2, {}}, Layout{2, 3, {5, 0, 3, 1, 4, 2}}, Layout{5, 1, {}}}) {
+      const auto n = static_cast<std::size_t>(layout.num_replicas());
+      for (const std::size_t elements :
+           {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{7}, n - 1, n + 1, std::size_t{97}}) {
+        Case tried{layout, named};
+        tried.dtype = types_with_sums()[turn % types_with_sums().size()];
+        tried.op = turn % 2 == 0 ? ReduceOp::kSum : ReduceOp::kMean;
+        tried.scheme.shards = static_cast<std::uint32_t>(1 + turn % 3);
+        tried.in_place = turn % 4 < 2;
+        expect_canonical_sum(tried, elements, ++turn);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+// Another order gives other numbers: what is checked above is not true of everything.
+TEST(AllReduceNumbers, OfARingAreOthers) {
+  const std::vector<plan::Bytes> replicas = nasty_replicas(DType::kFloat32, 6, 97, 1);
+  Case ring{{3, 2, {}}, *scheme_named("xring", 1)};
+  EXPECT_NE(simulated_result(ring, replicas), canonical_result(ReduceOp::kSum, DType::kFloat32, replicas));
+}
+
+TEST(AllReduceNumbers, AreTheSameOnEveryLayoutAndForEveryScheme) {
+  std::size_t first = 0;
+  for (const std::int32_t replicas : {6, 8, 12, 15, 16}) {
+    expect_one_result(replicas, types_with_sums(), first++, 47);
+    if (HasFatalFailure()) return;
+  }
+}
+
+}  // namespace
+}  // namespace onesum::collective
