@@ -18,30 +18,36 @@ void add_shape(Hasher& hasher, const std::optional<Shape>& shape) noexcept {
   for (const std::int64_t extent : shape->extents()) hasher.add(static_cast<std::uint64_t>(extent));
 }
 
+// Returns whether it is sparse.
+bool add_component(Hasher& hasher, const Value& component) noexcept {
+  if (const auto* tensor = std::get_if<Tensor>(&component)) {
+    add_tensor(hasher, *tensor);
+    return false;
+  }
+  const auto& slices = *std::get_if<IndexedSlices>(&component);
+  hasher.add(~std::uint64_t{0});  // no signature: what follows is slices
+  add_tensor(hasher, slices.values);
+  add_tensor(hasher, slices.indices);
+  add_shape(hasher, slices.dense_shape);
+  return true;
+}
+
 // Returns how many components are sparse.
 std::size_t add_components(Hasher& hasher, const DistributedValues& values) noexcept {
   std::size_t sparse = 0;
   hasher.add(values.size());
-  for (const Value& component : values.values()) {
-    if (const auto* tensor = std::get_if<Tensor>(&component)) {
-      add_tensor(hasher, *tensor);
-      continue;
-    }
-    const auto& slices = *std::get_if<IndexedSlices>(&component);
-    ++sparse;
-    hasher.add(~std::uint64_t{0});  // no signature: what follows is slices
-    add_tensor(hasher, slices.values);
-    add_tensor(hasher, slices.indices);
-    add_shape(hasher, slices.dense_shape);
-  }
+  for (const Value& component : values.values()) sparse += add_component(hasher, component) ? 1 : 0;
   return sparse;
 }
 
+// Of a result in place everything is known but which replica it is.
 void add_results(Hasher& hasher, const Pair& pair, const Device& defaults) {
-  add_components(hasher, *pair.results);
+  hasher.add(pair.results->size());
   for (std::size_t d = 0; d < pair.results->size(); ++d) {
-    const int replica = in_place_replica(*pair.value, pair.results->values()[d], d, defaults);
+    const Value& result = pair.results->values()[d];
+    const int replica = in_place_replica(*pair.value, result, d, defaults);
     hasher.add(static_cast<std::uint64_t>(replica) + 1);
+    if (replica < 0) add_component(hasher, result);
   }
 }
 

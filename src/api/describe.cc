@@ -65,7 +65,8 @@ Memory memory_of(const Value& value) noexcept {
 }
 
 bool is_same_tensor(const Tensor::State* a, const Tensor::State* b, const Device& defaults) {
-  if (a == nullptr || b == nullptr) return a == b;
+  if (a == b) return true;
+  if (a == nullptr || b == nullptr) return false;
   if (a->memory != b->memory) return false;
   if (a->signature == b->signature) return true;
   // One device may be written in two ways.
