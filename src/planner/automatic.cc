@@ -62,9 +62,9 @@ std::vector<Candidate> candidates(const collective::Topology& topology, const co
   for (const Scheme& scheme : schemes_for(count_workers(topology, task), bytes, options)) {
     const plan::Plan plan = collective::all_reduce(topology, task, scheme);
     const plan::Sizes sizes{{elements}, {{}}};
-    ranked.push_back({scheme, plan::cost(plan, sizes, constants).seconds});
+    const Candidate candidate{scheme, plan::cost(plan, sizes, constants).seconds};
+    ranked.insert(std::ranges::upper_bound(ranked, candidate.seconds, {}, &Candidate::seconds), candidate);
   }
-  std::ranges::stable_sort(ranked, {}, &Candidate::seconds);
   return ranked;
 }
 

@@ -19,13 +19,13 @@ struct Candidate {
   double seconds = 0;  // predicted
 };
 
-// All that were considered, the best one first. Canonical numerics admit canonical schemes only; a hint for a
-// ring or NCCL counts among what they admit.
+// All that were considered, the best one first (of equals the one considered first, on every worker alike).
+// Canonical numerics admit canonical schemes only; a hint for a ring or NCCL counts among what they admit.
 std::vector<Candidate> candidates(const collective::Topology& topology, const collective::Task& task,
                                   std::size_t elements, const CommunicationOptions& options,
                                   const plan::CostConstants& constants);
 
-// "direct inside … is predicted to take 1.2 ms; the runner-up, …, 1.5 ms".
+// "nccl/direct is predicted to take 10.2 µs; the runner-up nccl/rechd is predicted to take 13.0 µs".
 std::string reason_of(const std::vector<Candidate>& ranked);
 
 }  // namespace onesum::planner
