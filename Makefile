@@ -6,17 +6,18 @@
 #   build            set-up, then libraries, examples, tests, and the tool as build/onesum
 #   bench            set-up, build, measure all-reduces on this machine
 #   lint             everything that can be said without running: check-format, check-layers, tidy
+#   docs             write the pages that are made from plans: docs/algorithms.md
 #   format           lay out the sources
 #   setup, clean
 
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: setup setup-dev build run test test-fast test-exhaustive bench \
+.PHONY: setup setup-dev build run test test-fast test-exhaustive bench docs \
         lint check-format check-layers tidy format clean
 
 jobs := $(shell nproc)
-folders := $(wildcard include src tests bench fuzz examples python)
+folders := $(wildcard include src tests bench fuzz examples tools python)
 sources = $(shell find $(folders) -name '*.h' -o -name '*.cc')
 
 setup:
@@ -52,6 +53,9 @@ bench: setup build/build.ninja
 	cmake --build --preset release --target onesum_tool
 	build/onesum bench --devices 2 --sizes 4,65536,8388608,268435456
 
+docs: setup build/build.ninja
+	cmake --build --preset release --target onesum_docs
+
 lint: check-format check-layers tidy
 
 check-format: setup-dev
@@ -63,7 +67,7 @@ check-layers:
 # Only what the developer build compiles: the consumer's project and the fuzz targets are not in it.
 tidy: setup-dev
 	@cmake --preset dev >/dev/null
-	run-clang-tidy-19 -quiet -p build/dev -j $(jobs) '^$(CURDIR)/(src|tests|bench|examples)/' | \
+	run-clang-tidy-19 -quiet -p build/dev -j $(jobs) '^$(CURDIR)/(src|tests|bench|examples|tools)/' | \
 	  sed -E '/warnings? generated\.$$|^$$/d'
 
 format: setup-dev

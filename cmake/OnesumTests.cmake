@@ -103,6 +103,11 @@ add_test(NAME layers/self_test COMMAND "${PROJECT_SOURCE_DIR}/tools/check_layers
 add_test(NAME pages/check_readme COMMAND "${PROJECT_SOURCE_DIR}/tools/check_readme")
 set_tests_properties(layers/check_layers layers/self_test pages/check_readme PROPERTIES LABELS fast TIMEOUT 60)
 
+add_test(NAME pages/algorithms
+  COMMAND onesum_algorithms_doc --check "${PROJECT_SOURCE_DIR}/docs/algorithms.md")
+set_tests_properties(pages/algorithms PROPERTIES LABELS fast TIMEOUT 60)
+add_dependencies(onesum_tests_fast onesum_algorithms_doc)
+
 # The examples do what they say; the trainer fails below 95 %.
 foreach(example train_digits quick_start)
   if(TARGET onesum_example_${example})
