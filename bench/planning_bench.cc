@@ -1,6 +1,6 @@
-// What a call costs besides the data: 161 tensors on 4 workers of 2 devices, planned anew, found in the cache,
-// and prepared; the tensors are empty, so that nothing is left but the call. With one element each, every
-// tensor is a piece of its own in every message.
+// What a call costs besides the data: 161 tensors on 4 workers of 2 devices, planned anew, found in the
+// cache, and prepared; the tensors are empty, so that nothing is left but the call. With one element each,
+// every tensor is a piece of its own in every message.
 #include <string>
 #include <vector>
 
@@ -65,12 +65,12 @@ void prepared_call(benchmark::State& state, const std::string& spec) {
   for (auto _ : state) prepared.run();
 }
 
-BENCHMARK_CAPTURE(cold_plan, auto, "auto")->Arg(1);
+BENCHMARK_CAPTURE(cold_plan, auto, "auto") -> Arg(1);
 BENCHMARK_CAPTURE(cold_plan, default, "pscpu/pscpu#2")->Arg(1);
 BENCHMARK_CAPTURE(cold_plan, xring, "xring")->Arg(1);
-BENCHMARK_CAPTURE(cached_call, auto, "auto")->Arg(0)->Arg(1);
+BENCHMARK_CAPTURE(cached_call, auto, "auto") -> Arg(0) -> Arg(1);
 BENCHMARK_CAPTURE(cached_call, default, "pscpu/pscpu#2")->Arg(0)->Arg(1);
-BENCHMARK_CAPTURE(prepared_call, auto, "auto")->Arg(0)->Arg(1);
+BENCHMARK_CAPTURE(prepared_call, auto, "auto") -> Arg(0) -> Arg(1);
 BENCHMARK_CAPTURE(prepared_call, default, "pscpu/pscpu#2")->Arg(0)->Arg(1);
 
 }  // namespace

@@ -264,12 +264,15 @@ class PairResolver {
   }
 
   void check_dense_shapes() const {
-    const std::optional<Shape>& first = pair_.replicas.front().dense_shape;
-    for (std::size_t r = 1; r < replicas_.size(); ++r) {
-      const std::optional<Shape>& other = pair_.replicas[r].dense_shape;
-      if (first && other && *first != *other) {
+    std::optional<std::size_t> known;  // the first replica that names one
+    for (std::size_t r = 0; r < replicas_.size(); ++r) {
+      const std::optional<Shape>& shape = pair_.replicas[r].dense_shape;
+      if (!shape) continue;
+      if (!known) known = r;
+      const Shape& first = *pair_.replicas[*known].dense_shape;
+      if (*shape != first) {
         refuse("{}: the dense shape of the {} is {}, of the {} {}", name_, replica_name(r),
-               other->to_string(), replica_name(0), first->to_string());
+               shape->to_string(), replica_name(*known), first.to_string());
       }
     }
   }

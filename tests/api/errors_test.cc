@@ -226,6 +226,9 @@ TEST_F(Refused, SlicesThatDoNotFitTogether) {
   invalid(
       PerReplica({slices({{1, 2}}, {0}, Shape{5, 2}, "CPU:0"), slices({{1, 2}}, {0}, Shape{6, 2}, "CPU:1")}),
       "CPU:0", {"dense shape", "[6,2]", "[5,2]", testing::full_name(1)});
+  invalid(PerReplica({slices({{1, 2}}, {0}, {}, "CPU:0"), slices({{1, 2}}, {0}, Shape{5, 2}, "CPU:1"),
+                      slices({{1, 2}}, {0}, Shape{6, 2}, "CPU:2")}),
+          "CPU:0", {"dense shape", "[6,2]", "[5,2]", testing::full_name(1), testing::full_name(2)});
   invalid(PerReplica({slices({{1, 2}}, {0}, {}, "CPU:0"), slices({{1}}, {0}, {}, "CPU:1")}), "CPU:0",
           {"[1,1]", "[1,2]"});
   IndexedSlices broken = slices({{1, 2}, {3, 4}}, {0, 1}, {}, "CPU:0");
