@@ -9,6 +9,8 @@
 # Targets: onesum_tests_fast builds what label fast needs, onesum_tests everything.
 
 find_package(GTest REQUIRED)
+# Tests do not depend on constants that the user measured (docs/configuration.md): this folder stays empty.
+set(ONESUM_TEST_CACHE "${PROJECT_BINARY_DIR}/empty-cache")
 include(GoogleTest)
 add_custom_target(onesum_tests)
 add_custom_target(onesum_tests_fast)
@@ -52,7 +54,7 @@ function(onesum_test_program folder label timeout)
   gtest_discover_tests(${name}
     TEST_PREFIX "${folder}/" DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
     WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
-    PROPERTIES LABELS ${label} TIMEOUT ${timeout})
+    PROPERTIES LABELS ${label} TIMEOUT ${timeout} ENVIRONMENT "XDG_CACHE_HOME=${ONESUM_TEST_CACHE}")
   add_dependencies(onesum_tests ${name})
   if(label STREQUAL "fast")
     add_dependencies(onesum_tests_fast ${name})
@@ -112,12 +114,14 @@ add_dependencies(onesum_tests_fast onesum_algorithms_doc)
 foreach(example train_digits quick_start)
   if(TARGET onesum_example_${example})
     add_test(NAME examples/${example} COMMAND onesum_example_${example})
-    set_tests_properties(examples/${example} PROPERTIES LABELS full TIMEOUT 120)
+    set_tests_properties(examples/${example} PROPERTIES LABELS full TIMEOUT 120
+      ENVIRONMENT "XDG_CACHE_HOME=${ONESUM_TEST_CACHE}")
   endif()
 endforeach()
 
 if(ONESUM_INSTALL AND NOT ONESUM_SANITIZE)
   add_test(NAME consumer/installed_package
     COMMAND "${PROJECT_SOURCE_DIR}/tests/consumer/run" "${PROJECT_BINARY_DIR}" "${CMAKE_CXX_COMPILER}")
-  set_tests_properties(consumer/installed_package PROPERTIES LABELS full TIMEOUT 300)
+  set_tests_properties(consumer/installed_package PROPERTIES LABELS full TIMEOUT 300
+    ENVIRONMENT "XDG_CACHE_HOME=${ONESUM_TEST_CACHE}")
 endif()

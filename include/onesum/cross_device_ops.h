@@ -118,8 +118,11 @@ class ONESUM_API CrossDeviceOps {
   Plan plan(ReduceOp op, std::span<const ReduceSpec> specs, bool in_place = false,
             const CommunicationOptions& options = {}) const;
 
-  // Why: the algorithm and packs chosen, in words.
+  // Why, in words: what was packed and chosen, what it costs and what was considered instead. The second form
+  // needs no memory.
   std::string explain(ReduceOp op, std::span<const ValueDestination> pairs,
+                      const CommunicationOptions& options = {}) const;
+  std::string explain(ReduceOp op, std::span<const ReduceSpec> specs, bool in_place,
                       const CommunicationOptions& options = {}) const;
 
   // The last call that completed on this object.

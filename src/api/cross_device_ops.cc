@@ -142,8 +142,15 @@ Plan CrossDeviceOps::plan(ReduceOp op, std::span<const ReduceSpec> specs, bool i
 
 std::string CrossDeviceOps::explain(ReduceOp op, std::span<const ValueDestination> pairs,
                                     const CommunicationOptions& options) const {
+  return api::explain(impl_->plan_call({CallKind::kBatchReduce, op, 0, false}, api::pairs_of(pairs), options),
+                      impl_->planner, options);
+}
+
+std::string CrossDeviceOps::explain(ReduceOp op, std::span<const ReduceSpec> specs, bool in_place,
+                                    const CommunicationOptions& options) const {
   return api::explain(
-      impl_->plan_call({CallKind::kBatchReduce, op, 0, false}, api::pairs_of(pairs), options));
+      impl_->planner.plan(request_of(op, specs, in_place, options, impl_->cluster.state().defaults)),
+      impl_->planner, options);
 }
 
 CallReport CrossDeviceOps::last_call() const { return impl_->report(); }

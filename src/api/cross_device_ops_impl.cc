@@ -9,6 +9,7 @@
 
 #include "api/dense_copies.h"
 #include "api/engines.h"
+#include "api/machine_constants.h"
 #include "api/merge_rows.h"
 #include "base/log.h"
 #include "planner/spec.h"
@@ -67,7 +68,9 @@ class AccumulationCaller final : public exec::FunctionCaller {
 }  // namespace
 
 CrossDeviceOps::Impl::Impl(const planner::Policy& policy, AccumulationFn fn, const Cluster& on)
-    : cluster(on), accumulation_fn(std::move(fn)), planner(policy, placement_of(on, policy)) {}
+    : cluster(on),
+      accumulation_fn(std::move(fn)),
+      planner(policy, placement_of(on, policy), api::constants_in_force().values) {}
 
 std::vector<Mirrored> CrossDeviceOps::Impl::call(const api::CallTraits& traits, const api::Pairs& pairs,
                                                  const CommunicationOptions& options) {

@@ -7,6 +7,8 @@
 
 namespace onesum::api {
 
-std::string explain(const planner::Planned& planned);
+// `planned` is of this planner, for a call with these options.
+std::string explain(const planner::Planned& planned, const planner::Planner& planner,
+                    const CommunicationOptions& options);
 
 }  // namespace onesum::api

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include <onesum/cross_device_ops.h>
+#include <onesum/all_reduce.h>
 #include <onesum/error.h>
 
 #include "base/text.h"
@@ -13,6 +13,7 @@
 #include "cli/quantities.h"
 #include "cli/shapes_file.h"
 #include "cli/usage.h"
+#include "cli/worker_names.h"
 
 namespace onesum::cli {
 namespace {
@@ -31,10 +32,21 @@ struct MeasuredCase {
   Series times;
 };
 
+Values values_for(const CrossDeviceOps& ops, const Workload& workload) {
+  std::vector<Device> devices;
+  for (std::size_t d = 0; d < workload.devices; ++d) devices.emplace_back(workload.device_name(d));
+  std::vector<ReduceSpec> specs;
+  for (const Shape& shape : workload.shapes) specs.push_back({workload.dtype, shape, devices, devices});
+  return ops.plan(workload.op, specs).order() == "canonical" ? Values::kAny : Values::kWhole;
+}
+
 // One workload: its memory, the ways to reduce it and their bounds.
 struct Experiment {
   Experiment(const BenchOptions& options, Workload workload)
-      : pattern(workload.op, workload.dtype, workload.devices), workspace(std::move(workload)) {
+      : owned_ops(make_ops(options.spec, options.workers, options.devices)),
+        ops(*owned_ops),
+        pattern(workload.op, workload.dtype, workload.devices, values_for(ops, workload)),
+        workspace(std::move(workload)) {
     const auto add_bound = [&](NamedBound& to, const char* name, BoundKind kind) {
       to.name = name;
       if (options.json && !options.bound) return;
@@ -68,9 +80,10 @@ struct Experiment {
     cases.push_back({std::move(name), std::move(call), &bound, {}});
   }
 
+  std::unique_ptr<CrossDeviceOps> owned_ops;
+  CrossDeviceOps& ops;
   Pattern pattern;
   Workspace workspace;
-  ReductionToOneDevice ops;
   NamedBound bounds[2];
   std::vector<MeasuredCase> cases;
 };
@@ -129,7 +142,8 @@ void run_bench(const BenchOptions& options) {
     Experiment experiment(options, {.op = options.op,
                                     .dtype = options.dtype,
                                     .shapes = shapes,
-                                    .devices = options.devices,
+                                    .devices = options.workers.value_or(1) * options.devices,
+                                    .workers = options.workers.value_or(options.spec ? 1 : 0),
                                     .huge_pages = options.huge_pages});
     check(experiment);
     measure(experiment, options.budget);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <onesum/all_reduce_spec.h>
 #include <onesum/dtype.h>
 #include <onesum/options.h>
 
@@ -14,8 +15,10 @@
 namespace onesum::cli {
 
 struct BenchOptions {
-  std::size_t devices = 2;
-  std::vector<std::size_t> sizes;  // bytes of one replica; empty: `shapes_file`
+  std::size_t devices = 2;             // of this process, or of each worker
+  std::optional<std::size_t> workers;  // embedded
+  std::optional<AllReduceSpecs> spec;  // absent: the sum is formed on one device
+  std::vector<std::size_t> sizes;      // bytes of one replica; empty: `shapes_file`
   std::optional<std::string> shapes_file;
   std::string case_name = "inproc";  // results are named after it
   DType dtype = DType::kFloat32;

@@ -31,17 +31,21 @@ template <class T>
 inline constexpr bool kIsComplex =
     std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
 
-// Integers in [-100, 100] or [0, 200]; floats of several magnitudes, so that the order of additions shows.
+// Integers in [-100, 100] or [0, 200]; floats of several magnitudes, so that the order of additions shows, or
+// whole numbers that are so small that it does not.
 template <class T>
-T value_at(std::size_t replica, std::size_t element) {
+T value_at(std::size_t replica, std::size_t element, Values values) {
   const std::uint64_t bits = mixed(replica * kPeriod + element);
   if constexpr (std::is_integral_v<T>) {
     const auto number = static_cast<int>(bits % 201);
     return static_cast<T>(std::is_signed_v<T> ? number - 100 : number);
   } else {
+    const bool is_whole = values == Values::kWhole;
     const double fraction = (static_cast<double>(bits % 2001) - 1000) / 997;  // uses all bits of a mantissa
-    const double number = std::ldexp(fraction, static_cast<int>((bits >> 32) % 8) - 3);
-    const double other = static_cast<double>((bits >> 40) % 201) / 99 - 1;
+    const double number = is_whole ? static_cast<double>(bits % 3) - 1
+                                   : std::ldexp(fraction, static_cast<int>((bits >> 32) % 8) - 3);
+    const double other = is_whole ? static_cast<double>((bits >> 40) % 3) - 1
+                                  : static_cast<double>((bits >> 40) % 201) / 99 - 1;
     if constexpr (kIsComplex<T>) {
       return T(static_cast<typename T::value_type>(number), static_cast<typename T::value_type>(other));
     } else if constexpr (kIsSmallFloat<T>) {
@@ -86,17 +90,17 @@ SumOf<T, kMean> widened(T value) {
 
 // The binary tree over replicas that splits n at the largest power of two below n.
 template <class T, bool kMean>
-SumOf<T, kMean> tree(std::size_t element, std::size_t first, std::size_t n) {
-  if (n == 1) return widened<T, kMean>(value_at<T>(first, element));
+SumOf<T, kMean> tree(std::size_t element, std::size_t first, std::size_t n, Values values) {
+  if (n == 1) return widened<T, kMean>(value_at<T>(first, element, values));
   const std::size_t left = std::bit_floor(n - 1);
-  return static_cast<SumOf<T, kMean>>(tree<T, kMean>(element, first, left) +
-                                      tree<T, kMean>(element, first + left, n - left));
+  return static_cast<SumOf<T, kMean>>(tree<T, kMean>(element, first, left, values) +
+                                      tree<T, kMean>(element, first + left, n - left, values));
 }
 
 template <class T, bool kMean>
-ResultOf<T, kMean> result_at(std::size_t element, std::size_t replicas) {
+ResultOf<T, kMean> result_at(std::size_t element, std::size_t replicas, Values values) {
   using Result = ResultOf<T, kMean>;
-  auto sum = tree<T, kMean>(element, 0, replicas);
+  auto sum = tree<T, kMean>(element, 0, replicas, values);
   if constexpr (!kMean) {
     if constexpr (kIsSmallFloat<T>) {
       return T::from_float(sum);
@@ -117,57 +121,60 @@ struct Tables {
   std::vector<std::byte> expected;
 };
 
-template <class Element>
-std::vector<std::byte> table_of(Element (*function)(std::size_t, std::size_t), std::size_t replica,
-                                bool replica_first) {
+// The elements of a period, each as `at` gives it.
+template <class At>
+std::vector<std::byte> table_of(At at) {
+  using Element = decltype(at(std::size_t{}));
   std::vector<std::byte> table(kPeriod * sizeof(Element));
   for (std::size_t i = 0; i < kPeriod; ++i) {
-    const Element value = replica_first ? function(replica, i) : function(i, replica);
+    const Element value = at(i);
     std::memcpy(table.data() + i * sizeof(Element), &value, sizeof(Element));
   }
   return table;
 }
 
 template <class T>
-Tables make_tables(ReduceOp op, std::size_t replicas) {
+Tables make_tables(ReduceOp op, std::size_t replicas, Values values) {
   Tables tables;
-  for (std::size_t r = 0; r < replicas; ++r) tables.inputs.push_back(table_of<T>(value_at<T>, r, true));
+  for (std::size_t r = 0; r < replicas; ++r) {
+    tables.inputs.push_back(table_of([&](std::size_t i) { return value_at<T>(r, i, values); }));
+  }
   tables.expected = op == ReduceOp::kMean
-                        ? table_of<ResultOf<T, true>>(result_at<T, true>, replicas, false)
-                        : table_of<ResultOf<T, false>>(result_at<T, false>, replicas, false);
+                        ? table_of([&](std::size_t i) { return result_at<T, true>(i, replicas, values); })
+                        : table_of([&](std::size_t i) { return result_at<T, false>(i, replicas, values); });
   return tables;
 }
 
-Tables make_tables(ReduceOp op, DType dtype, std::size_t replicas) {
+Tables make_tables(ReduceOp op, DType dtype, std::size_t replicas, Values values) {
   switch (dtype) {
     case DType::kUInt8:
-      return make_tables<std::uint8_t>(op, replicas);
+      return make_tables<std::uint8_t>(op, replicas, values);
     case DType::kInt8:
-      return make_tables<std::int8_t>(op, replicas);
+      return make_tables<std::int8_t>(op, replicas, values);
     case DType::kUInt16:
-      return make_tables<std::uint16_t>(op, replicas);
+      return make_tables<std::uint16_t>(op, replicas, values);
     case DType::kInt16:
-      return make_tables<std::int16_t>(op, replicas);
+      return make_tables<std::int16_t>(op, replicas, values);
     case DType::kUInt32:
-      return make_tables<std::uint32_t>(op, replicas);
+      return make_tables<std::uint32_t>(op, replicas, values);
     case DType::kInt32:
-      return make_tables<std::int32_t>(op, replicas);
+      return make_tables<std::int32_t>(op, replicas, values);
     case DType::kUInt64:
-      return make_tables<std::uint64_t>(op, replicas);
+      return make_tables<std::uint64_t>(op, replicas, values);
     case DType::kInt64:
-      return make_tables<std::int64_t>(op, replicas);
+      return make_tables<std::int64_t>(op, replicas, values);
     case DType::kFloat16:
-      return make_tables<Float16>(op, replicas);
+      return make_tables<Float16>(op, replicas, values);
     case DType::kBFloat16:
-      return make_tables<BFloat16>(op, replicas);
+      return make_tables<BFloat16>(op, replicas, values);
     case DType::kFloat32:
-      return make_tables<float>(op, replicas);
+      return make_tables<float>(op, replicas, values);
     case DType::kFloat64:
-      return make_tables<double>(op, replicas);
+      return make_tables<double>(op, replicas, values);
     case DType::kComplex64:
-      return make_tables<std::complex<float>>(op, replicas);
+      return make_tables<std::complex<float>>(op, replicas, values);
     case DType::kComplex128:
-      return make_tables<std::complex<double>>(op, replicas);
+      return make_tables<std::complex<double>>(op, replicas, values);
     case DType::kBool:
       break;  // result_dtype() has refused it
   }
@@ -187,9 +194,9 @@ std::string hex(std::span<const std::byte> element) {
 
 }  // namespace
 
-Pattern::Pattern(ReduceOp op, DType dtype, std::size_t replicas)
+Pattern::Pattern(ReduceOp op, DType dtype, std::size_t replicas, Values values)
     : input_bytes_(size_of(dtype)), result_bytes_(size_of(result_dtype(op, dtype))) {
-  Tables tables = make_tables(op, dtype, replicas);
+  Tables tables = make_tables(op, dtype, replicas, values);
   inputs_ = std::move(tables.inputs);
   expected_ = std::move(tables.expected);
 }

@@ -16,10 +16,13 @@
 
 namespace onesum::cli {
 
+// For sums in another order than the canonical one the values are such that every order gives the same bits.
+enum class Values { kAny, kWhole };
+
 class Pattern {
  public:
   // Throws invalid_argument for types without a sum.
-  Pattern(ReduceOp op, DType dtype, std::size_t replicas);
+  Pattern(ReduceOp op, DType dtype, std::size_t replicas, Values values = Values::kAny);
 
   void fill(std::span<std::byte> memory, std::size_t replica, std::size_t phase) const;
 

@@ -31,9 +31,12 @@ constexpr int kDecimals = 4;
 
 void BenchReport::begin(std::size_t threads) {
   if (options_.json) return;
-  print_line(fmt::format("{} of {} devices in one process, up to {} threads, {} pages, {} rounds of {}",
-                         options_.op == ReduceOp::kSum ? "sum" : "mean", options_.devices, threads,
-                         options_.huge_pages ? "huge" : "default", options_.budget.rounds,
+  const std::string workers =
+      options_.workers ? fmt::format("{} embedded workers of ", *options_.workers) : "";
+  const std::string spec = options_.spec ? " by " + options_.spec->to_string() : "";
+  print_line(fmt::format("{} of {}{} devices in one process{}, up to {} threads, {} pages, {} rounds of {}",
+                         options_.op == ReduceOp::kSum ? "sum" : "mean", workers, options_.devices, spec,
+                         threads, options_.huge_pages ? "huge" : "default", options_.budget.rounds,
                          format_time(options_.budget.seconds / static_cast<double>(options_.budget.rounds))));
   print_line(
       "_in: in place, _out: into other memory, both prepared (_plain: not); _batch: in place, _fresh: new "

@@ -9,6 +9,7 @@
 
 #include "cli/machine.h"
 #include "cli/quantities.h"
+#include "cli/worker_names.h"
 
 namespace onesum::cli {
 namespace {
@@ -43,6 +44,12 @@ std::size_t Workload::elements() const {
   std::size_t sum = 0;
   for (const Shape& shape : shapes) sum += shape.elements();
   return sum;
+}
+
+std::string Workload::device_name(std::size_t device) const {
+  if (workers == 0) return "CPU:" + std::to_string(device);
+  const std::size_t each = devices / workers;
+  return worker_name(device / each) + "/device:CPU:" + std::to_string(device % each);
 }
 
 std::size_t Workload::bytes() const { return elements() * size_of(dtype); }
@@ -88,7 +95,7 @@ std::vector<PerReplica> Workspace::tensors_in(const Arenas& arenas, DType dtype)
   for (const Shape& shape : workload_.shapes) {
     std::vector<Tensor> replicas;
     for (std::size_t d = 0; d < workload_.devices; ++d) {
-      replicas.push_back(Tensor::borrow(arenas.starts[d] + offset, dtype, shape, "CPU:" + std::to_string(d)));
+      replicas.push_back(Tensor::borrow(arenas.starts[d] + offset, dtype, shape, workload_.device_name(d)));
     }
     tensors.emplace_back(std::move(replicas));
     offset += rounded_up(shape.elements() * size_of(dtype), kLine);

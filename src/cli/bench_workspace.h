@@ -26,11 +26,13 @@ struct Workload {
   ReduceOp op = ReduceOp::kSum;
   DType dtype = DType::kFloat32;
   std::vector<Shape> shapes;
-  std::size_t devices = 2;
+  std::size_t devices = 2;  // in all
+  std::size_t workers = 0;  // embedded, with equally many of the devices each; 0: devices of this process
   bool huge_pages = false;
 
   std::size_t elements() const;
   std::size_t bytes() const;  // of one replica
+  std::string device_name(std::size_t device) const;
   bool can_be_in_place() const { return result_dtype(op, dtype) == dtype; }
 };
 

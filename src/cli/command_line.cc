@@ -21,13 +21,19 @@ namespace {
 using Text = std::optional<std::string>;
 
 constexpr std::size_t kMaxDevices = 4096;
+constexpr std::size_t kMaxWorkers = 65536;
 constexpr std::string_view kDefaultSizes = "4,1k,64k,1M,8M,64M";
 
 // The options as they were typed.
 struct Typed {
+  Text spec, workers, num_packs, numerics, half, constants;
+  Text latency, bandwidth, inside_latency, inside_bandwidth, reduce_speed;
   Text devices, bytes, sizes, shapes, dtype, op, to, reduce_to, draw, file, case_name, budget, rounds;
   bool in_place = false;
   bool verify = false;
+  bool explain = false;
+  bool measure = false;
+  bool simulate = false;
   bool json = false;
   bool bound = false;
   bool huge_pages = false;
@@ -40,7 +46,10 @@ void text_option(CLI::App& app, const char* name, Text& to, const char* placehol
 
 void add_call_options(CLI::App& app, Typed& typed) {
   text_option(app, "--devices", typed.devices, "N",
-              "CPU devices of this process, one replica each (default 2)");
+              "CPU devices of this process, or of each worker, one replica each (default 2)");
+  text_option(app, "--spec", typed.spec, "TEXT",
+              "all-reduce: xring, nccl/rechd, pscpu:2k:direct#2, auto, ... (default: sum on one device)");
+  text_option(app, "--workers,-n", typed.workers, "W", "workers, embedded in this process");
   text_option(app, "--shapes", typed.shapes, "FILE",
               "the tensors that FILE lists: a name and extents a line");
   text_option(app, "--dtype", typed.dtype, "TYPE", "element type: float32 (default), bfloat16, int64, ...");
@@ -53,23 +62,49 @@ void add_plan(CLI::App& app, Typed& typed) {
       "The output is a plan in its text form, with remarks (#), which --file reads back.\n\n"
       "Example:\n"
       "  onesum plan --devices 4 --bytes 8M --in-place --verify --draw plan.svg\n"
-      "  onesum plan --devices 4 --bytes 8M > plan.txt; onesum plan --file plan.txt --verify");
+      "  onesum plan --devices 4 --bytes 8M > plan.txt; onesum plan --file plan.txt --verify\n"
+      "  onesum plan --spec nccl/rechd --workers 2 --devices 4 --bytes 8M --draw plan.svg\n"
+      "  onesum plan --spec pscpu:64k:auto --workers 4 --shapes bench/shapes/resnet50.txt --explain\n"
+      "  onesum plan --spec xring --half reduce_scatter --workers 4 --devices 1 --bytes 8M --verify\n"
+      "  onesum plan --spec rechd --workers 4096 --devices 1 --bytes 1G --simulate --latency 5us \\\n"
+      "    --bandwidth 12.5GB/s");
   add_call_options(plan, typed);
   text_option(plan, "--bytes", typed.bytes, "B", "one tensor of B bytes (4, 64k, 8M, ...) on each device");
   plan.add_flag("--in-place", typed.in_place, "results replace their inputs");
   text_option(plan, "--to", typed.to, "DEVICE", "where the result goes (default: every device)");
   text_option(plan, "--reduce-to", typed.reduce_to, "DEVICE",
               "where the sum is formed (default: the result's first)");
+  text_option(plan, "--num-packs", typed.num_packs, "P",
+              "cut the tensors, concatenated, into P packs (default 0: each by itself)");
+  text_option(plan, "--numerics", typed.numerics, "WORD", "canonical (default) or fast");
+  text_option(plan, "--half", typed.half, "HALF",
+              "only reduce_scatter or all_gather of xring, rechd or direct");
   text_option(plan, "--file", typed.file, "FILE",
               "read a plan instead; --bytes then sizes each of its packs");
   plan.add_flag("--verify", typed.verify, "prove that the plan is right, and say so");
+  plan.add_flag("--explain", typed.explain, "say in words what would be done, and why");
+  plan.add_flag("--simulate", typed.simulate,
+                "only what it would cost; xring and rechd for thousands of workers");
+  text_option(plan, "--latency", typed.latency, "TIME", "of links across workers, such as 5us");
+  text_option(plan, "--bandwidth", typed.bandwidth, "SPEED", "of links across workers, such as 10GB/s");
+  text_option(plan, "--inside-latency", typed.inside_latency, "TIME", "of links inside a worker");
+  text_option(plan, "--inside-bandwidth", typed.inside_bandwidth, "SPEED", "of links inside a worker");
+  text_option(plan, "--reduce-speed", typed.reduce_speed, "SPEED",
+              "memory that a worker reads and writes, such as 20GB/s");
+  text_option(plan, "--constants", typed.constants, "FILE.json",
+              "all of these (default: this machine's; see onesum info)");
   text_option(plan, "--draw", typed.draw, "FILE.svg", "draw the plan");
   plan.add_flag("--json", typed.json, "print one JSON object");
 }
 
 void add_info(CLI::App& app, Typed& typed) {
   CLI::App& info = *app.add_subcommand("info", "Show version, build, processor and settings");
-  info.footer("Example:\n  onesum info --json");
+  info.footer(
+      "Predicted times and the spec \"auto\" use constants of the machine: latency and speed of links, of\n"
+      "memory and of steps. --measure writes them to $XDG_CACHE_HOME/onesum/machine.json (default\n"
+      "~/.cache), which every process reads that uses the library.\n\n"
+      "Example:\n  onesum info --json\n  onesum info --measure");
+  info.add_flag("--measure", typed.measure, "find the machine's constants by timing calls, and keep them");
   info.add_flag("--json", typed.json, "print one JSON object");
 }
 
@@ -77,12 +112,15 @@ void add_bench(CLI::App& app, Typed& typed) {
   CLI::App& bench =
       *app.add_subcommand("bench", "Measure reductions, and how close they come to the machine's limit");
   bench.footer(
-      "Every result is compared bit by bit with an independent sum. Memory is allocated by malloc,\n"
+      "Every result is compared bit by bit with an independent sum (of whole numbers where the additions "
+      "are\n"
+      "not in the canonical order). Memory is allocated by malloc,\n"
       "touched, and aligned to cache lines. Calls shorter than 20 us are timed in groups; a sample is\n"
       "then the mean of its group. Median and min are over 5 to 5000 samples.\n\n"
       "Example:\n"
       "  onesum bench --devices 2 --sizes 4,64k,8M,256M\n"
-      "  onesum bench --devices 4 --shapes bench/shapes/resnet50.txt --json --bound");
+      "  onesum bench --devices 4 --shapes bench/shapes/resnet50.txt --json --bound\n"
+      "  onesum bench --spec nccl/rechd --workers 4 --devices 2 --sizes 4,64k,8M");
   add_call_options(bench, typed);
   text_option(bench, "--sizes", typed.sizes, "LIST",
               "bytes per device, such as 4,1k,8M (default 4,1k,64k,1M,8M,64M)");
@@ -121,7 +159,80 @@ void refuse_both(const Text& one, const char* one_name, const Text& other, const
   if (one && other) throw UsageError(std::string(one_name) + " and " + other_name + " exclude each other");
 }
 
+std::optional<AllReduceSpecs> spec_of(const Typed& typed) {
+  if (!typed.spec) return std::nullopt;
+  try {
+    return AllReduceSpecs(*typed.spec);
+  } catch (const Error& error) {
+    throw UsageError(std::string("--spec: ") + error.what());
+  }
+}
+
+std::optional<std::size_t> workers_of(const Typed& typed) {
+  if (!typed.workers) return std::nullopt;
+  return parse_count("--workers", *typed.workers, 1, kMaxWorkers);
+}
+
+Numerics numerics_of(const Typed& typed) {
+  const std::string numerics = typed.numerics.value_or("canonical");
+  if (numerics == "canonical") return Numerics::kCanonical;
+  if (numerics == "fast") return Numerics::kFast;
+  throw UsageError("--numerics: " + quoted(numerics) + " is neither canonical nor fast");
+}
+
+std::optional<api::Half> half_of(const Typed& typed) {
+  if (!typed.half) return std::nullopt;
+  if (*typed.half == "reduce_scatter") return api::Half::kReduceScatter;
+  if (*typed.half == "all_gather") return api::Half::kAllGather;
+  throw UsageError("--half: " + quoted(*typed.half) + " is neither reduce_scatter nor all_gather");
+}
+
+LinkOptions links_of(const Typed& typed) {
+  const auto duration = [](const char* option, const Text& text) {
+    return text ? std::optional(parse_duration(option, *text)) : std::nullopt;
+  };
+  const auto rate = [](const char* option, const Text& text) {
+    return text ? std::optional(parse_rate(option, *text)) : std::nullopt;
+  };
+  LinkOptions links;
+  links.constants_file = typed.constants;
+  links.latency = duration("--latency", typed.latency);
+  links.bandwidth = rate("--bandwidth", typed.bandwidth);
+  links.inside_latency = duration("--inside-latency", typed.inside_latency);
+  links.inside_bandwidth = rate("--inside-bandwidth", typed.inside_bandwidth);
+  links.reduce_speed = rate("--reduce-speed", typed.reduce_speed);
+  return links;
+}
+
+// Options that mean nothing without --spec, or beside others.
+void refuse_idle_options(const Typed& typed) {
+  const auto needs_spec = [&](bool is_given, const char* name) {
+    if (is_given && !typed.spec) throw UsageError(std::string(name) + " needs --spec TEXT");
+  };
+  refuse_both(typed.spec, "--spec", typed.file, "--file");
+  refuse_both(typed.workers, "--workers", typed.file, "--file");
+  refuse_both(typed.spec, "--spec", typed.to, "--to");
+  refuse_both(typed.spec, "--spec", typed.reduce_to, "--reduce-to");
+  refuse_both(typed.half, "--half", typed.shapes, "--shapes");
+  needs_spec(typed.num_packs.has_value(), "--num-packs");
+  needs_spec(typed.numerics.has_value(), "--numerics");
+  needs_spec(typed.half.has_value(), "--half");
+  if (typed.simulate && typed.file) throw UsageError("--file and --simulate exclude each other");
+  if (typed.explain && typed.file) throw UsageError("--file and --explain exclude each other");
+  if (typed.explain && typed.half) throw UsageError("--half and --explain exclude each other");
+  if (!typed.simulate) return;
+  const std::pair<bool, const char*> useless[] = {
+      {typed.verify, "--verify"}, {typed.draw.has_value(), "--draw"}, {typed.explain, "--explain"}};
+  for (const auto& [is_given, name] : useless) {
+    if (is_given) {
+      throw UsageError(std::string("--simulate and ") + name +
+                       " exclude each other: a plan that is simulated is not stored");
+    }
+  }
+}
+
 PlanOptions plan_options(const Typed& typed) {
+  refuse_idle_options(typed);
   refuse_both(typed.bytes, "--bytes", typed.shapes, "--shapes");
   refuse_both(typed.file, "--file", typed.shapes, "--shapes");
   refuse_both(typed.file, "--file", typed.devices, "--devices");
@@ -141,6 +252,15 @@ PlanOptions plan_options(const Typed& typed) {
   options.verify = typed.verify;
   options.draw = typed.draw;
   options.json = typed.json;
+  options.spec = spec_of(typed);
+  options.workers = workers_of(typed);
+  if (typed.num_packs)
+    options.num_packs = static_cast<int>(parse_count("--num-packs", *typed.num_packs, 0, 65536));
+  options.numerics = numerics_of(typed);
+  options.half = half_of(typed);
+  options.links = links_of(typed);
+  options.simulate = typed.simulate;
+  options.explain = typed.explain;
   return options;
 }
 
@@ -155,6 +275,8 @@ BenchOptions bench_options(const Typed& typed) {
   options.dtype = dtype_of(typed);
   for (const std::size_t bytes : options.sizes) elements_in("--sizes", bytes, options.dtype);
   options.op = op_of(typed);
+  options.spec = spec_of(typed);
+  options.workers = workers_of(typed);
   if (const char* budget = std::getenv("BENCH_BUDGET"))
     options.budget.seconds = parse_seconds("BENCH_BUDGET", budget);
   if (typed.budget) options.budget.seconds = parse_seconds("--budget", *typed.budget);
@@ -213,7 +335,7 @@ Command understood(const CLI::App& app, const Typed& typed) {
   refuse_extras(app, command);
   if (command->get_name() == "plan") return plan_options(typed);
   if (command->get_name() == "bench") return bench_options(typed);
-  return InfoOptions{typed.json};
+  return InfoOptions{typed.json, typed.measure};
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "cli/info_command.h"
 
+#include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -7,13 +9,17 @@
 #include <fmt/format.h>
 
 #include <onesum/device.h>
+#include <onesum/error.h>
 #include <onesum/version.h>
 
+#include "api/machine_constants.h"
 #include "base/config.h"
 #include "base/machine.h"
 #include "cli/build_info.h"
 #include "cli/json_object.h"
+#include "cli/link_options.h"
 #include "cli/machine.h"
+#include "cli/measure_constants.h"
 #include "cli/output.h"
 #include "cli/quantities.h"
 
@@ -41,6 +47,48 @@ std::vector<std::pair<std::string, std::string>> settings_text(const Config& con
   };
 }
 
+std::string constants_text(const api::MachineConstants& constants) {
+  const std::string file = api::machine_file().value_or("");
+  const std::string source =
+      constants.source == file ? fmt::format("from {}, which may be edited or deleted", file)
+      : file.empty()
+          ? constants.source
+          : fmt::format("{}; `onesum info --measure` writes this machine's to {}", constants.source, file);
+  return fmt::format("{}\n{:<18} {}", to_text(constants.values), "", source);
+}
+
+JsonObject json_of(const plan::LinkConstants& link) {
+  JsonObject object;
+  object.set("latency", link.latency).set("seconds_per_byte", link.seconds_per_byte);
+  return object;
+}
+
+JsonObject json_of(const plan::CostConstants& constants) {
+  JsonObject object;
+  object.set("inside", json_of(constants.inside))
+      .set("across", json_of(constants.across))
+      .set("gamma", constants.gamma)
+      .set("slots", constants.slots)
+      .set("step", constants.step);
+  return object;
+}
+
+// Whatever the file held before does not count.
+void measure_and_keep() {
+  const std::optional<std::string> file = api::machine_file();
+  if (!file) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "there is no place for the constants of this machine: neither XDG_CACHE_HOME nor HOME is an "
+                "absolute path");
+  }
+  api::use_constants({{}, "built in"});
+  const plan::CostConstants constants = measure_constants();
+  std::error_code error;
+  std::filesystem::create_directories(std::filesystem::path(*file).parent_path(), error);
+  write_file(*file, plan::to_json(constants) + "\n");
+  api::use_constants({constants, *file});
+}
+
 void print_text(const Config& config) {
   const auto line = [](std::string_view name, std::string_view value) {
     print_line(fmt::format("{:<18} {}", name, value));
@@ -58,6 +106,7 @@ void print_text(const Config& config) {
   line("threads", std::to_string(library_threads()));
   line("memory", memory_text());
   for (const auto& [name, value] : settings_text(config)) line(name, value);
+  line("constants", constants_text(api::constants_in_force()));
 }
 
 void print_json(const Config& config) {
@@ -79,7 +128,9 @@ void print_json(const Config& config) {
       .set("threads", library_threads())
       .set("memory_bytes", total_memory().value_or(0))
       .set("available_bytes", available_memory().value_or(0))
-      .set("settings", settings);
+      .set("settings", settings)
+      .set("constants", json_of(api::constants_in_force().values))
+      .set("constants_from", api::constants_in_force().source);
   print_line(info.line());
 }
 
@@ -87,6 +138,7 @@ void print_json(const Config& config) {
 
 void run_info(const InfoOptions& options) {
   const Config& config = process_config();
+  if (options.measure) measure_and_keep();
   options.json ? print_json(config) : print_text(config);
 }
 

@@ -5,6 +5,7 @@ namespace onesum::cli {
 
 struct InfoOptions {
   bool json = false;
+  bool measure = false;  // the constants of this machine first, and keep them in its file
 };
 
 void run_info(const InfoOptions& options);

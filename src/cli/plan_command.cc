@@ -1,6 +1,9 @@
 #include "cli/plan_command.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <onesum/error.h>
 
@@ -11,6 +14,7 @@
 #include "cli/table.h"
 #include "plan/cost.h"
 #include "plan/draw.h"
+#include "plan/lower_bound.h"
 #include "plan/text.h"
 #include "plan/verify.h"
 
@@ -20,19 +24,25 @@ namespace {
 constexpr const char* kProved =
     "verified: no race, no deadlock, every result holds every replica exactly once, in this order";
 
+constexpr std::size_t kMostListedDevices = 64;
+
 // What is known of a plan. A plan from a file may be wrong: then the proof is missing, and the message says
 // why.
 struct Findings {
   std::optional<plan::Proof> proof;
   std::optional<plan::Cost> cost;
+  std::optional<plan::LowerBound> bound;
   std::string fault;
+  plan::CostConstants constants;
 };
 
-Findings look_at(const PlanSubject& subject, bool must_be_right) {
+Findings look_at(const PlanSubject& subject, const plan::CostConstants& constants, bool must_be_right) {
   Findings findings;
+  findings.constants = constants;
   try {
     findings.proof = plan::verify(subject.plan);
-    findings.cost = plan::cost(subject.plan, subject.sizes);
+    findings.cost = plan::cost(subject.plan, subject.sizes, constants);
+    findings.bound = plan::lower_bound(subject.plan, subject.sizes, constants);
   } catch (const Error& error) {
     if (must_be_right) throw;
     findings.fault = error.what();
@@ -51,17 +61,35 @@ std::string remarks(std::string_view text) {
   return result;
 }
 
-std::string cost_table(const PlanSubject& subject, const plan::Cost& cost) {
+std::string device_table(const PlanSubject& subject, const plan::Cost& cost) {
   std::vector<std::vector<std::string>> rows;
   for (std::size_t d = 0; d < cost.devices.size(); ++d) {
     const plan::DeviceCost& device = cost.devices[d];
     rows.push_back({std::to_string(d), subject.device_names[d], std::to_string(device.bytes_read),
                     std::to_string(device.bytes_written), std::to_string(device.bytes_sent),
-                    std::to_string(device.additions)});
+                    std::to_string(device.bytes_received), std::to_string(device.additions)});
   }
-  return table_of(
-      {{"device"}, {"name", 0, true}, {"bytes read"}, {"bytes written"}, {"bytes sent"}, {"additions"}},
-      rows);
+  return table_of({{"device"},
+                   {"name", 0, true},
+                   {"bytes read"},
+                   {"bytes written"},
+                   {"bytes sent"},
+                   {"bytes received"},
+                   {"additions"}},
+                  rows);
+}
+
+// The same in two lines where there are many.
+std::string device_summary(const plan::Cost& cost) {
+  const auto range = [&](std::uint64_t plan::DeviceCost::* field) {
+    const auto [least, most] = std::ranges::minmax(cost.devices, {}, field);
+    return least.*field == most.*field ? fmt::format("{} bytes", most.*field)
+                                       : fmt::format("{} to {} bytes", least.*field, most.*field);
+  };
+  return fmt::format("each of {} devices sends {} and receives {},\n  reads {} and writes {}\n",
+                     cost.devices.size(), range(&plan::DeviceCost::bytes_sent),
+                     range(&plan::DeviceCost::bytes_received), range(&plan::DeviceCost::bytes_read),
+                     range(&plan::DeviceCost::bytes_written));
 }
 
 std::string order_text(const PlanSubject& subject, const Findings& findings) {
@@ -73,20 +101,62 @@ std::string order_text(const PlanSubject& subject, const Findings& findings) {
   return text;
 }
 
-std::string cost_text(const PlanSubject& subject, const plan::Cost& cost) {
-  std::string text = fmt::format("steps: {}, the longest chain {}; messages: {}\n", cost.steps,
-                                 cost.longest_chain, cost.messages);
+// "4 messages, 2 MiB".
+std::string level_text(const plan::LinkCost& level) {
+  if (level.messages == 0) return "no message";
+  return fmt::format("{} {}, {}", level.messages, level.messages == 1 ? "message" : "messages",
+                     format_bytes(level.bytes));
+}
+
+std::string steps_text(const plan::Cost& cost) {
+  return fmt::format("steps: {}, the longest chain {}; messages: {}\n", cost.steps, cost.longest_chain,
+                     cost.messages);
+}
+
+std::string levels_text(const plan::Cost& cost) {
+  return fmt::format("across workers: {}; between devices of a worker: {}\n", level_text(cost.across),
+                     level_text(cost.inside));
+}
+
+std::string time_text(const plan::Cost& cost, const std::optional<plan::LowerBound>& bound,
+                      const plan::CostConstants& constants) {
+  std::string text = fmt::format("predicted time: {}\n", format_time(cost.seconds));
+  if (bound) {
+    text += fmt::format("lower bound: {} ({})", format_time(bound->seconds), bound->reason);
+    if (bound->seconds > 0)
+      text += fmt::format("; the plan takes {} times as long", format_number(cost.seconds / bound->seconds));
+    text += "\n";
+  }
+  return text + fmt::format("  ({})\n", to_text(constants));
+}
+
+std::string packs_text(const PlanSubject& subject) {
+  std::string text;
+  for (std::size_t p = 0; p < subject.plan.packs.size(); ++p) {
+    const plan::Pack& pack = subject.plan.packs[p];
+    text += fmt::format("pack {}: ", p);
+    if (subject.has_sizes) text += fmt::format("{} elements in ", subject.sizes.pack_lengths[p]);
+    std::vector<std::string> levels;
+    for (const plan::SplitLevel& level : pack.split) levels.push_back(std::to_string(level.parts));
+    text += levels.empty() ? "1 chunk\n" : fmt::format("{} chunks\n", fmt::join(levels, " x "));
+  }
+  return text;
+}
+
+std::string cost_text(const PlanSubject& subject, const Findings& findings) {
+  const plan::Cost& cost = *findings.cost;
+  std::string text = packs_text(subject) + steps_text(cost);
   if (!subject.has_sizes) return text + "bytes and time: unknown without --bytes\n";
-  text += cost_table(subject, cost);
-  return text + fmt::format("predicted time: {} (at {} GB/s of memory traffic, {} a step)\n",
-                            format_time(cost.seconds), format_number(1e-9 / plan::CostConstants().gamma),
-                            format_time(plan::CostConstants().step));
+  text += cost.devices.size() <= kMostListedDevices ? device_table(subject, cost) : device_summary(cost);
+  return text + levels_text(cost) + time_text(cost, findings.bound, findings.constants);
 }
 
 void print_text(const PlanSubject& subject, const Findings& findings, bool say_verified) {
   std::string text = remarks(subject.title) + plan::to_text(subject.plan);
+  text += remarks("algorithm: " + subject.plan.algorithm);
   text += remarks(order_text(subject, findings));
-  if (findings.cost) text += remarks(cost_text(subject, *findings.cost));
+  if (findings.cost) text += remarks(cost_text(subject, findings));
+  if (!subject.explanation.empty()) text += "#\n" + remarks(subject.explanation);
   if (say_verified) text += remarks(kProved);
   print(text);
 }
@@ -101,6 +171,7 @@ std::vector<JsonObject> json_devices(const PlanSubject& subject, const plan::Cos
         .set("bytes_read", cost.devices[d].bytes_read)
         .set("bytes_written", cost.devices[d].bytes_written)
         .set("bytes_sent", cost.devices[d].bytes_sent)
+        .set("bytes_received", cost.devices[d].bytes_received)
         .set("additions", cost.devices[d].additions);
   }
   return devices;
@@ -116,6 +187,17 @@ std::vector<JsonObject> json_packs(const PlanSubject& subject, const plan::Proof
   return packs;
 }
 
+void set_cost(JsonObject& line, const plan::Cost& cost, const std::optional<plan::LowerBound>& bound) {
+  const auto level = [](const plan::LinkCost& of) {
+    JsonObject object;
+    object.set("messages", of.messages).set("bytes", of.bytes);
+    return object;
+  };
+  line.set("across", level(cost.across)).set("inside", level(cost.inside));
+  line.set("predicted_us", rounded(cost.seconds * 1e6, 3));
+  if (bound) line.set("lower_bound_us", rounded(bound->seconds * 1e6, 3)).set("bound_by", bound->reason);
+}
+
 void print_json(const PlanSubject& subject, const Findings& findings, bool is_verified) {
   JsonObject line;
   line.set("title", subject.title).set("algorithm", subject.plan.algorithm).set("order", subject.plan.order);
@@ -125,17 +207,55 @@ void print_json(const PlanSubject& subject, const Findings& findings, bool is_ve
         .set("longest_chain", findings.cost->longest_chain)
         .set("messages", findings.cost->messages)
         .set("devices", json_devices(subject, *findings.cost));
-    if (subject.has_sizes) line.set("predicted_us", rounded(findings.cost->seconds * 1e6, 3));
+    if (subject.has_sizes) set_cost(line, *findings.cost, findings.bound);
   }
   if (!findings.fault.empty()) line.set("fault", findings.fault);
+  if (!subject.explanation.empty()) line.set("explanation", subject.explanation);
   line.set("verified", is_verified).set("text", plan::to_text(subject.plan));
   print_line(line.line());
 }
 
+void print_simulated(const PlanOptions& options, const api::SimulatedAllReduce& simulated,
+                     const std::optional<plan::LowerBound>& bound, const plan::CostConstants& constants) {
+  const plan::Cost& cost = simulated.cost;
+  if (!options.json) {
+    print(fmt::format("{}\nalgorithm: {}\norder of additions: {}\n{}{}{}{}", title_of(options),
+                      simulated.algorithm, simulated.order, steps_text(cost), device_summary(cost),
+                      levels_text(cost), time_text(cost, bound, constants)));
+    return;
+  }
+  JsonObject line;
+  line.set("title", title_of(options))
+      .set("algorithm", simulated.algorithm)
+      .set("order", simulated.order)
+      .set("steps", cost.steps)
+      .set("longest_chain", cost.longest_chain)
+      .set("messages", cost.messages);
+  set_cost(line, cost, bound);
+  print_line(line.line());
+}
+
+PlanSubject subject_of(const PlanOptions& options) {
+  if (options.file) return plan_of_file(options);
+  return options.half ? plan_of_half(options) : plan_of_call(options);
+}
+
+void run_simulation(const PlanOptions& options, const plan::CostConstants& constants) {
+  if (can_be_streamed(options)) {
+    const api::SimulatedAllReduce simulated =
+        api::simulate(study_of(options), elements_of(options), constants);
+    return print_simulated(options, simulated, simulated.bound, constants);
+  }
+  const PlanSubject subject = subject_of(options);
+  const plan::Cost cost = plan::cost(subject.plan, subject.sizes, constants);
+  print_simulated(options, {subject.plan.algorithm, subject.plan.order, cost, {}},
+                  plan::lower_bound(subject.plan, subject.sizes, constants), constants);
+}
+
 void draw(const PlanSubject& subject, const std::string& path) {
   std::vector<std::string> names;
-  for (std::size_t d = 0; d < subject.device_names.size(); ++d) {
-    names.push_back(fmt::format("{}: {}", d, subject.device_names[d]));
+  for (std::size_t d = 0; d < subject.drawn_names.size(); ++d) {
+    names.push_back(fmt::format("{}: {}", d, subject.drawn_names[d]));
   }
   write_file(path, plan::to_svg(subject.plan, {subject.title, std::move(names)}));
 }
@@ -143,8 +263,10 @@ void draw(const PlanSubject& subject, const std::string& path) {
 }  // namespace
 
 void run_plan(const PlanOptions& options) {
-  const PlanSubject subject = options.file ? plan_of_file(options) : plan_of_call(options);
-  const Findings findings = look_at(subject, options.verify);
+  const plan::CostConstants constants = use_links(options.links);
+  if (options.simulate) return run_simulation(options, constants);
+  const PlanSubject subject = subject_of(options);
+  const Findings findings = look_at(subject, constants, options.verify);
   if (options.draw) draw(subject, *options.draw);
   if (options.json) {
     print_json(subject, findings, options.verify);

@@ -5,14 +5,20 @@
 #include <optional>
 #include <string>
 
+#include <onesum/all_reduce_spec.h>
 #include <onesum/dtype.h>
 #include <onesum/options.h>
+
+#include "api/study.h"
+#include "cli/link_options.h"
 
 namespace onesum::cli {
 
 struct PlanOptions {
-  std::optional<std::string> file;  // of a plan as text; absent: the plan of a call, as follows
-  std::size_t devices = 2;
+  std::optional<std::string> file;         // of a plan as text; absent: the plan of a call, as follows
+  std::optional<AllReduceSpecs> spec;      // absent: the sum is formed on one device
+  std::optional<std::size_t> workers;      // embedded; absent: this process alone
+  std::size_t devices = 2;                 // of each worker
   std::optional<std::size_t> bytes;        // of one replica of one tensor
   std::optional<std::string> shapes_file;  // or many tensors
   DType dtype = DType::kFloat32;
@@ -20,7 +26,13 @@ struct PlanOptions {
   bool in_place = false;
   std::optional<std::string> to;         // device of the result; absent: every device
   std::optional<std::string> reduce_to;  // device that forms the sum; absent: the first one of the result
+  int num_packs = 0;
+  Numerics numerics = Numerics::kCanonical;
+  std::optional<api::Half> half;
+  LinkOptions links;
 
+  bool simulate = false;  // no plan, only what it would cost
+  bool explain = false;
   bool verify = false;
   std::optional<std::string> draw;  // file for the drawing
   bool json = false;

@@ -1,15 +1,20 @@
 #include "cli/plan_subject.h"
 
 #include <algorithm>
+#include <memory>
 
 #include <fmt/format.h>
 
 #include <onesum/cross_device_ops.h>
 #include <onesum/error.h>
 
+#include "base/text.h"
 #include "cli/output.h"
 #include "cli/quantities.h"
 #include "cli/shapes_file.h"
+#include "cli/usage.h"
+#include "cli/worker_names.h"
+#include "plan/lower_bound.h"
 #include "plan/text.h"
 
 namespace onesum::cli {
@@ -25,56 +30,80 @@ std::vector<Shape> shapes_of(const PlanOptions& options) {
   return shapes;
 }
 
-std::vector<ReduceSpec> specs_of(const PlanOptions& options) {
+std::size_t workers_of(const PlanOptions& options) { return options.workers.value_or(1); }
+std::size_t replicas_of(const PlanOptions& options) { return workers_of(options) * options.devices; }
+
+// Whether the call is on workers of its own, and not on the devices of this process.
+bool has_workers(const PlanOptions& options) { return options.spec || options.workers; }
+
+std::vector<Device> devices_of(const PlanOptions& options) {
   std::vector<Device> devices;
-  for (std::size_t d = 0; d < options.devices; ++d)
-    devices.push_back(Device(fmt::format("CPU:{}", d)).canonical());
+  const std::vector<std::string> workers =
+      has_workers(options) ? worker_names(workers_of(options)) : std::vector<std::string>{""};
+  for (const std::string& worker : workers) {
+    for (std::size_t d = 0; d < options.devices; ++d)
+      devices.push_back(Device(fmt::format("{}/device:CPU:{}", worker, d)).canonical());
+  }
+  return devices;
+}
+
+std::vector<ReduceSpec> specs_of(const PlanOptions& options) {
+  const std::vector<Device> devices = devices_of(options);
   std::vector<Device> destinations = devices;
-  if (options.to) destinations = {Device(*options.to).canonical()};
+  if (options.to) destinations = {Device(*options.to).canonical(devices.front())};
   std::vector<ReduceSpec> specs;
   for (Shape& shape : shapes_of(options))
     specs.push_back({options.dtype, std::move(shape), devices, destinations});
   return specs;
 }
 
-std::string title_of(const PlanOptions& options, const std::vector<ReduceSpec>& specs) {
-  std::size_t elements = 0;
-  for (const ReduceSpec& spec : specs) elements += spec.shape.elements();
-  return fmt::format("{} of {} {}{}: {} {}, {} {}, {}", options.op == ReduceOp::kSum ? "sum" : "mean",
-                     options.devices, options.devices == 1 ? "replica" : "replicas",
-                     options.in_place ? " in place" : "", specs.size(),
-                     specs.size() == 1 ? "tensor" : "tensors", elements, to_string(options.dtype),
-                     format_bytes(elements * size_of(options.dtype)));
+void refuse_too_many(const PlanOptions& options) {
+  if (replicas_of(options) <= kMostStoredDevices) return;
+  throw Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("a plan of {} devices is too large to be stored and proved (at most {}); --simulate "
+                  "shows what xring or rechd of one tensor would cost",
+                  replicas_of(options), kMostStoredDevices));
 }
 
-// "CPU:0" where all devices belong to one task, else the whole name.
+const AllReduceSpec& only_spec(const PlanOptions& options) { return options.spec->values().front(); }
+
+std::string short_name(const Device& device) {
+  if (!device.type() || !device.index()) return device.to_string();
+  return fmt::format("{}:{}", *device.type(), *device.index());
+}
+
+// "CPU:0" where all devices belong to one task, "task:1/CPU:0" where they belong to one job, else the whole
+// name.
 std::vector<std::string> names_of(const std::vector<Device>& devices) {
-  const bool is_one_task = std::all_of(devices.begin(), devices.end(), [&](const Device& device) {
-    return device.job() == devices[0].job() && device.replica() == devices[0].replica() &&
-           device.task() == devices[0].task();
+  const bool is_one_job = std::ranges::all_of(devices, [&](const Device& device) {
+    return device.job() == devices[0].job() && device.replica() == devices[0].replica() && device.task();
   });
+  const bool is_one_task = is_one_job && std::ranges::all_of(devices, [&](const Device& device) {
+                             return device.task() == devices[0].task();
+                           });
   std::vector<std::string> names;
   for (const Device& device : devices) {
-    const bool is_short = is_one_task && device.type() && device.index();
-    names.push_back(is_short ? fmt::format("{}:{}", *device.type(), *device.index()) : device.to_string());
+    if (is_one_task) {
+      names.push_back(short_name(device));
+    } else {
+      names.push_back(is_one_job ? fmt::format("task:{}/{}", *device.task(), short_name(device))
+                                 : device.to_string());
+    }
   }
   return names;
 }
 
-// The type in which a pack's replicas come.
-Element input_of(const plan::Plan& plan, std::size_t pack) {
-  for (const plan::Buffer& buffer : plan.buffers) {
-    const bool is_input = buffer.role == plan::Role::kInput || buffer.role == plan::Role::kInOut;
-    if (is_input && static_cast<std::size_t>(buffer.pack) == pack) return buffer.element;
-  }
-  return plan.packs[pack].accumulator;
+void name_devices(PlanSubject& subject, const std::vector<Device>& devices) {
+  subject.device_names = names_of(devices);
+  for (const Device& device : devices) subject.drawn_names.push_back(short_name(device));
 }
 
 // Every replica of every pack has `bytes` (rounded up to whole elements).
 plan::Sizes sizes_for(const plan::Plan& plan, std::size_t bytes) {
   plan::Sizes sizes;
   for (std::size_t p = 0; p < plan.packs.size(); ++p) {
-    const std::size_t element = size_of(input_of(plan, p));
+    const std::size_t element = size_of(plan::input_of(plan, p));
     const std::size_t length = (bytes + element - 1) / element;
     sizes.pack_lengths.push_back(length);
     sizes.counts.emplace_back(plan.packs[p].replicas.size(), length);
@@ -84,15 +113,63 @@ plan::Sizes sizes_for(const plan::Plan& plan, std::size_t bytes) {
 
 }  // namespace
 
+std::string title_of(const PlanOptions& options) {
+  const std::vector<Shape> shapes = shapes_of(options);
+  std::size_t elements = 0;
+  for (const Shape& shape : shapes) elements += shape.elements();
+  const std::size_t replicas = replicas_of(options);
+  return fmt::format(
+      "{} of {} {}{}{}: {} {}, {} {}, {}", options.op == ReduceOp::kSum ? "sum" : "mean", replicas,
+      replicas == 1 ? "replica" : "replicas",
+      has_workers(options) ? fmt::format(" on {} {} of {} {}", workers_of(options),
+                                         workers_of(options) == 1 ? "worker" : "workers", options.devices,
+                                         options.devices == 1 ? "device" : "devices")
+                           : "",
+      options.in_place ? " in place" : "", shapes.size(), shapes.size() == 1 ? "tensor" : "tensors", elements,
+      to_string(options.dtype), format_bytes(elements * size_of(options.dtype)));
+}
+
+bool can_be_streamed(const PlanOptions& options) {
+  return options.spec && options.spec->values().size() == 1 && only_spec(options).alg != "auto" &&
+         !options.shapes_file && !options.half && options.num_packs <= 1;
+}
+
+api::StudiedAllReduce study_of(const PlanOptions& options) {
+  if (options.spec->values().size() > 1 || only_spec(options).alg == "auto") {
+    throw UsageError(fmt::format("--half: {} is not one algorithm; expected xring, rechd or direct",
+                                 quoted(options.spec->to_string())));
+  }
+  return {workers_of(options), options.devices,    options.dtype,   options.op,
+          options.in_place,    only_spec(options), options.numerics};
+}
+
+std::size_t elements_of(const PlanOptions& options) { return shapes_of(options).front().elements(); }
+
 PlanSubject plan_of_call(const PlanOptions& options) {
+  refuse_too_many(options);
   const std::vector<ReduceSpec> specs = specs_of(options);
-  const ReductionToOneDevice ops(options.reduce_to);
-  const Plan planned = ops.plan(options.op, specs, options.in_place);
+  const std::unique_ptr<CrossDeviceOps> ops =
+      make_ops(options.spec, options.workers, options.devices, options.num_packs, options.reduce_to);
+  CommunicationOptions how;
+  how.numerics = options.numerics;
+  const Plan planned = ops->plan(options.op, specs, options.in_place, how);
   PlanSubject subject;
-  subject.title = title_of(options, specs);
+  subject.title = title_of(options);
   subject.plan = planned.value();
   subject.sizes.pack_lengths = planned.pack_elements();
-  subject.device_names = names_of(planned.devices());
+  name_devices(subject, planned.devices());
+  if (options.explain) subject.explanation = ops->explain(options.op, specs, options.in_place, how);
+  return subject;
+}
+
+PlanSubject plan_of_half(const PlanOptions& options) {
+  refuse_too_many(options);
+  PlanSubject subject;
+  subject.plan = api::half_of(study_of(options), *options.half);
+  subject.title = fmt::format(
+      "{} half of a {}", *options.half == api::Half::kReduceScatter ? "first" : "second", title_of(options));
+  subject.sizes.pack_lengths = {elements_of(options)};
+  name_devices(subject, devices_of(options));
   return subject;
 }
 
@@ -110,6 +187,7 @@ PlanSubject plan_of_file(const PlanOptions& options) {
   subject.sizes = sizes_for(subject.plan, options.bytes.value_or(0));
   for (std::size_t d = 0; d < subject.plan.device_rank.size(); ++d) {
     subject.device_names.push_back(fmt::format("rank {}", subject.plan.device_rank[d]));
+    subject.drawn_names.push_back("device");
   }
   return subject;
 }

@@ -22,6 +22,13 @@ std::size_t parse_count(std::string_view option, std::string_view text, std::siz
 // Seconds, more than none. Throws UsageError naming the option.
 double parse_seconds(std::string_view option, std::string_view text);
 
+// A duration with its unit, "5us", "1.5ms", "0s", in seconds. Throws UsageError naming the option.
+double parse_duration(std::string_view option, std::string_view text);
+
+// Bytes per second, more than none: "10GB/s", "25Gbit/s" (factors of 1000). Throws UsageError naming the
+// option.
+double parse_rate(std::string_view option, std::string_view text);
+
 // How many elements so many bytes are; at least one. Throws UsageError naming the option where they are not
 // whole.
 std::size_t elements_in(std::string_view option, std::size_t bytes, DType dtype);

@@ -110,6 +110,8 @@ StreamedAllReduce::StreamedAllReduce(Topology topology, Task task, const Scheme&
 
 StreamedAllReduce::~StreamedAllReduce() = default;
 
+std::string StreamedAllReduce::order() const { return state_->writer.order(); }
+
 std::span<const plan::TimelineLane> StreamedAllReduce::lanes() const noexcept { return state_->lanes; }
 
 }  // namespace onesum::collective

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "collective/all_reduce.h"
@@ -19,6 +20,9 @@ class StreamedAllReduce {
   ~StreamedAllReduce();
   StreamedAllReduce(const StreamedAllReduce&) = delete;
   StreamedAllReduce& operator=(const StreamedAllReduce&) = delete;
+
+  // Of its additions: "canonical", or what it is instead.
+  std::string order() const;
 
   // Refer to this object; good for one pass.
   std::span<const plan::TimelineLane> lanes() const noexcept;

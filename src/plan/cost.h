@@ -17,10 +17,11 @@
 namespace onesum::plan {
 
 struct DeviceCost {
-  std::uint64_t bytes_read = 0;     // by steps on this device, wherever the bytes are
-  std::uint64_t bytes_written = 0;  // the same; messages included
-  std::uint64_t bytes_sent = 0;     // in messages from this device
-  std::uint64_t additions = 0;      // of elements
+  std::uint64_t bytes_read = 0;      // by steps on this device, wherever the bytes are
+  std::uint64_t bytes_written = 0;   // the same; messages included
+  std::uint64_t bytes_sent = 0;      // in messages from this device
+  std::uint64_t bytes_received = 0;  // in messages to this device
+  std::uint64_t additions = 0;       // of elements
 };
 
 // What goes over one level of links.

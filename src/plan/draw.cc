@@ -93,6 +93,7 @@ class Drawing {
 
   std::string draw() {
     begin();
+    bands();
     columns();
     for (std::size_t i = 0; i < layout_.flows.size(); ++i) arrow(layout_.flows[i]);
     for (std::size_t i = 0; i < layout_.boxes.size(); ++i) box(i);
@@ -153,7 +154,8 @@ class Drawing {
     const auto counted = [](std::size_t n, std::string_view what) {
       return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
     };
-    return fmt::format("order: {} · {} in {} · {}", plan_.order, counted(layout_.boxes.size(), "step"),
+    return fmt::format("{} · order: {} · {} in {} · {}", plan_.algorithm, plan_.order,
+                       counted(layout_.boxes.size(), "step"),
                        counted(static_cast<std::size_t>(layout_.rows), "row"), counted(messages, "message"));
   }
 
@@ -190,6 +192,21 @@ class Drawing {
     return op == Op::kCopy ? "#ffffff" : "#fbe6cf";
   }
 
+  // Behind the columns of each worker, where there are several workers.
+  void bands() {
+    const auto devices = static_cast<std::int32_t>(plan_.device_rank.size());
+    if (std::ranges::count(plan_.device_rank, plan_.device_rank.front()) == devices) return;
+    for (std::int32_t first = 0; first < devices;) {
+      std::int32_t last = first;
+      while (last + 1 < devices && plan_.rank_of(last + 1) == plan_.rank_of(first)) ++last;
+      const double left = column_x(first) - kGap / 2 + 4;
+      const double right = column_x(last) + box_width(last) + kGap / 2 - 4;
+      put("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"8\" fill=\"#f3f3ee\"/>\n",
+          left, kHeader - 42, right - left, bottom_y() + kPillHeight + 10 - (kHeader - 42));
+      first = last + 1;
+    }
+  }
+
   void columns() {
     for (std::int32_t device = 0; device < static_cast<std::int32_t>(plan_.device_rank.size()); ++device) {
       put("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" font-size=\"12\" font-weight=\"bold\" "
@@ -223,7 +240,7 @@ class Drawing {
     const auto fits = static_cast<std::size_t>((box_width(device) - 16) / kLetter);
     const std::string shown = words.size() <= fits ? words : words.substr(0, fits - 3) + "...";
     const double width = static_cast<double>(shown.size()) * kLetter + 24;
-    put("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{}\" rx=\"{}\" fill=\"#f1f1ec\" "
+    put("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{}\" rx=\"{}\" fill=\"#fbfbf9\" "
         "stroke=\"{}\"/>\n",
         centre_x(device) - width / 2, y, width, kPillHeight, kPillHeight / 2, colour(device));
     put("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" fill=\"#333333\">{}</text>\n",

@@ -108,4 +108,39 @@ LowerBound lower_bound(const Pack& pack, std::span<const std::int32_t> device_ra
   return Bound(pack, device_rank, input, elements, constants).find();
 }
 
+std::optional<LowerBound> lower_bound(const Plan& plan, const Sizes& sizes, const CostConstants& constants) {
+  struct Kind {
+    Pack pack;
+    Element input;
+    std::size_t elements;
+  };
+  std::vector<Kind> kinds;
+  for (std::size_t p = 0; p < plan.packs.size(); ++p) {
+    if (plan.packs[p].contract != Contract::kReduce) return std::nullopt;
+    Kind kind{plan.packs[p], input_of(plan, p), sizes.pack_lengths[p]};
+    kind.pack.split.clear();
+    const auto alike = std::ranges::find_if(
+        kinds, [&](const Kind& other) { return other.pack == kind.pack && other.input == kind.input; });
+    if (alike == kinds.end()) {
+      kinds.push_back(std::move(kind));
+    } else {
+      alike->elements += kind.elements;
+    }
+  }
+  LowerBound slowest{0, "nothing to do"};
+  for (const Kind& kind : kinds) {
+    LowerBound bound = lower_bound(kind.pack, plan.device_rank, kind.input, kind.elements, constants);
+    if (bound.seconds > slowest.seconds) slowest = std::move(bound);
+  }
+  return slowest;
+}
+
+Element input_of(const Plan& plan, std::size_t pack) {
+  for (const Buffer& buffer : plan.buffers) {
+    const bool is_input = buffer.role == Role::kInput || buffer.role == Role::kInOut;
+    if (is_input && static_cast<std::size_t>(buffer.pack) == pack) return buffer.element;
+  }
+  return plan.packs[pack].accumulator;
+}
+
 }  // namespace onesum::plan

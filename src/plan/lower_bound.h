@@ -18,11 +18,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "plan/cost_constants.h"
 #include "plan/plan.h"
+#include "plan/sizes.h"
 
 namespace onesum::plan {
 
@@ -34,5 +36,13 @@ struct LowerBound {
 // The split of the pack does not matter. Throws invalid_argument for other contracts.
 LowerBound lower_bound(const Pack& pack, std::span<const std::int32_t> device_rank, Element input,
                        std::size_t elements, const CostConstants& constants = {});
+
+// The same for all packs of a plan: those that are alike but for their splits count as one, of different ones
+// the slowest. Nothing if a pack has another contract.
+std::optional<LowerBound> lower_bound(const Plan& plan, const Sizes& sizes,
+                                      const CostConstants& constants = {});
+
+// The type in which a pack's replicas come.
+Element input_of(const Plan& plan, std::size_t pack);
 
 }  // namespace onesum::plan

@@ -119,6 +119,7 @@ class Timeline {
       cost.total.bytes_read += device.bytes_read;
       cost.total.bytes_written += device.bytes_written;
       cost.total.bytes_sent += device.bytes_sent;
+      cost.total.bytes_received += device.bytes_received;
       cost.total.additions += device.additions;
     }
     cost.messages = cost.inside.messages + cost.across.messages;

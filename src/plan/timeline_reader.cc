@@ -112,7 +112,9 @@ void TimelineReader::append_send(Source& source, const Buffer& slot, std::uint64
   LinkCost& level = is_inside ? cost_.inside : cost_.across;
   ++level.messages;
   level.bytes += bytes;
+  const std::int32_t receiver = source.stretch.part->channel(slot.index).to;
   cost_.devices[static_cast<std::size_t>(slot.device)].bytes_sent += bytes;
+  cost_.devices[static_cast<std::size_t>(receiver)].bytes_received += bytes;
   source.actions.push_back({link.seconds_per_byte * static_cast<double>(bytes), line, Action::Kind::kSend});
 }
 

@@ -138,8 +138,9 @@ Planned Planner::plan(const Request& request) {
   Hasher whole;
   for (const PackOfStreams& pack : packs) {
     selections.push_back(select(pack, on, surroundings));
-    planned.choices.push_back({selections.back().algorithm, selections.back().reason});
-    fingerprints.push_back(fingerprint_of(pack, selections.back(), topology));
+    const Selection& selection = selections.back();
+    planned.choices.push_back({selection.algorithm, selection.reason, selection.canonical});
+    fingerprints.push_back(fingerprint_of(pack, selection, topology));
     whole.add(fingerprints.back().high);
     whole.add(fingerprints.back().low);
   }

@@ -24,6 +24,7 @@ namespace onesum::planner {
 struct Choice {
   std::string algorithm;
   std::string reason;
+  bool canonical = true;  // whether it adds in the canonical order
 };
 
 struct Planned {
@@ -42,6 +43,7 @@ class Planner {
 
   const Policy& policy() const noexcept { return policy_; }
   const Placement& placement() const noexcept { return placement_; }
+  const plan::CostConstants& constants() const noexcept { return constants_; }
 
   // Throws what is wrong with the request.
   Planned plan(const Request& request);

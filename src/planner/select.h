@@ -17,7 +17,8 @@ namespace onesum::planner {
 struct Selection {
   std::string algorithm;  // its name, with shards: "pscpu/pscpu#2"
   std::string reason;
-  std::int32_t on = 0;  // Way::kOneDevice, kConcatenate: where it is done
+  bool canonical = true;  // whether it adds in the canonical order
+  std::int32_t on = 0;    // Way::kOneDevice, kConcatenate: where it is done
   collective::Accumulation accumulation = collective::Accumulation::kTree;
   collective::Scheme scheme;  // Way::kAllReduce
 };

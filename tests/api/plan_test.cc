@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <onesum/all_reduce.h>
+
 #include "plan/text.h"
 #include "plan/verify.h"
 #include "support/tensors.h"
@@ -111,6 +113,35 @@ TEST(Explain, SaysWhatAndWhy) {
         "summed in int64", "results in float32", "lower bound: 6 bytes", "lower bound: 12 bytes"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " is not in: " << text;
   }
+}
+
+// What was taken by which spec, packed how and added in which order; and the same without memory.
+TEST(Explain, SaysHowABatchIsAllReducedOverWorkers) {
+  const std::vector<std::string> workers{"/job:worker/task:0", "/job:worker/task:1", "/job:worker/task:2"};
+  MultiWorkerAllReduce ops(workers, 3, "xring:64:nccl/direct#2", 1);
+  std::vector<Device> all(ops.cluster().devices().begin(), ops.cluster().devices().end());
+  const std::vector<ReduceSpec> specs{{DType::kFloat32, Shape{16}, all, all},
+                                      {DType::kFloat32, Shape{1000}, all, all},
+                                      {DType::kFloat32, Shape{4000}, all, all}};
+  const std::string text = ops.explain(ReduceOp::kSum, specs, false);
+  for (const char* part : {"3 tensor(s) in 2 pack(s) on 9 device(s) of 3 worker(s)",
+                           "spec 0 (xring, 1 shard(s), tensors of up to 64", "takes 1 tensor(s), 64 bytes",
+                           "takes 2 tensor(s), 20000 bytes", "5000 elements in 2 piece(s)",
+                           "not the canonical one, which a ring cannot keep", "up to 2 subtrees",
+                           "predicted time: ", "no plan takes less than "}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << " is not in: " << text;
+  }
+  CommunicationOptions fast;
+  fast.numerics = Numerics::kFast;
+  EXPECT_EQ(ops.explain(ReduceOp::kSum, specs, false, fast).find("subtrees"), std::string::npos);
+}
+
+TEST(LastCall, NamesEveryAlgorithmOfABatchOnce) {
+  AllReduceCrossDeviceOps ops("xring", 0);
+  const PerReplica value = testing::vectors<float>({{1, 2, 3}, {4, 5, 6}});
+  ops.batch_reduce(ReduceOp::kSum,
+                   std::vector<ValueDestination>{{value, value}, {value, "CPU:0"}, {value, value}});
+  EXPECT_EQ(ops.last_call().algorithm, "xring + one_device");
 }
 
 TEST(LastCall, CountsCallsTensorsAndBytes) {

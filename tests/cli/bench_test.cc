@@ -70,6 +70,19 @@ TEST(Bench, BoundsAreInTheTableAlwaysAndInJsonWhenAskedFor) {
   EXPECT_THAT(table.out, ::testing::ContainsRegex("inproc_in +4 KiB +1024 +float32 .* [0-9]+ %\n"));
 }
 
+// Sums in the order of a ring are compared, too.
+TEST(Bench, MeasuresEmbeddedWorkers) {
+  for (const char* spec : {"xring", "nccl/rechd", "pscpu:1k:auto"}) {
+    const ToolRun run =
+        run_tool("bench --workers 3 --devices 2 --sizes 4,64k --json --spec " + std::string(spec), kQuick);
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    auto lines = json_lines(run.out);
+    ASSERT_EQ(lines.size(), 8U);
+    EXPECT_EQ(lines[0]["world"], "6");
+  }
+  EXPECT_THAT(run_tool("bench --workers 2 --sizes 4", kQuick).out, HasSubstr("2 embedded workers of 2"));
+}
+
 TEST(Bench, OneDeviceHasNoBoundInPlace) {
   const ToolRun run = run_tool("bench --devices 1 --sizes 4k", kQuick);
   ASSERT_EQ(run.exit_code, 0) << run.err;

@@ -162,6 +162,74 @@ TEST(Plan, TextThatIsNoPlanIsRefusedByFileAndLine) {
               AllOf(StartsWith("onesum: invalid_argument: "), HasSubstr("poem.txt"), HasSubstr("line 3")));
 }
 
+// Every algorithm over workers is shown, proved and costed; the bytes are those of the textbook.
+TEST(Plan, OfAnAllReduceOverWorkers) {
+  struct {
+    const char* spec;
+    const char* order;
+    const char* bytes;  // across two workers of two devices, 1 MiB
+  } const cases[] = {{"xring", "ring", "12 messages, 3 MiB"},
+                     {"nccl/rechd", "canonical", "4 messages, 2 MiB"},
+                     {"pscpu/pscpu#2", "canonical", "4 messages, 2 MiB"},
+                     {"hierarchical_copy", "canonical", "2 messages, 2 MiB"}};
+  for (const auto& one : cases) {
+    const ToolRun run =
+        run_tool("plan --workers 2 --devices 2 --bytes 1M --verify --spec '" + std::string(one.spec) + "'");
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_THAT(run.out, HasSubstr("# sum of 4 replicas on 2 workers of 2 devices: 1 tensor"));
+    EXPECT_THAT(run.out, HasSubstr(std::string("# algorithm: ") + one.spec +
+                                   "\n# order of additions: " + one.order + "\n"));
+    EXPECT_THAT(run.out, HasSubstr(std::string("across workers: ") + one.bytes)) << one.spec;
+    EXPECT_THAT(run.out, AllOf(HasSubstr("task:1/CPU:1"), HasSubstr("bytes received"),
+                               HasSubstr("# lower bound: "), HasSubstr("# verified: ")));
+  }
+}
+
+TEST(Plan, HalvesOfAnAllReduce) {
+  for (const char* spec : {"xring", "rechd", "direct"}) {
+    for (const char* half : {"reduce_scatter", "all_gather"}) {
+      const std::string arguments = std::string(" -n 4 --devices 1 --bytes 4k --verify --spec ") + spec;
+      const ToolRun run = run_tool("plan --half " + std::string(half) + arguments);
+      ASSERT_EQ(run.exit_code, 0) << run.err;
+      EXPECT_THAT(run.out, HasSubstr(std::string("# algorithm: ") + spec + " " + half));
+      EXPECT_THAT(run.out, HasSubstr("12 KiB;"));  // half of 2 (W-1) B
+    }
+  }
+}
+
+// What is streamed costs what the stored plan costs, and links are as they are described.
+TEST(Plan, SimulatesOnADescribedCluster) {
+  const auto seconds = [](const std::string& arguments) {
+    const ToolRun run = run_tool("plan --json --devices 1 --bytes 64M " + arguments);
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    auto lines = json_lines(run.out);
+    return lines.size() == 1 ? std::atof(lines[0]["predicted_us"].c_str()) : -1;
+  };
+  for (const char* spec : {"xring", "rechd", "direct"}) {
+    const std::string of = std::string("-n 8 --spec ") + spec;
+    EXPECT_EQ(seconds(of + " --simulate"), seconds(of)) << spec;
+  }
+  // 2 (W-1)/W B over links of 1 GB/s, with memory that costs nothing.
+  const double ring =
+      seconds("--spec xring -n 8 --simulate --bandwidth 1GB/s --latency 0us --reduce-speed 1000TB/s");
+  EXPECT_NEAR(ring / 1e6, 2 * 7.0 / 8 * 67.108864e6 / 1e9, 0.001);
+  EXPECT_GT(seconds("--spec xring -n 8 --simulate --latency 1ms"), 14e3);
+  EXPECT_GT(seconds("--spec rechd -n 1024 --simulate"), 0);
+}
+
+TEST(Plan, ExplainsInWords) {
+  const ToolRun run = run_tool(
+      "plan --explain --spec pscpu:64k:auto --num-packs 1 -n 3 --devices 3 --shapes "
+      "bench/shapes/resnet50.txt");
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  for (const char* part :
+       {"# spec 0 (pscpu, 1 shard(s), tensors of up to 65536 bytes) takes 115 tensor(s), 663712 bytes",
+        "the runner-up ", "subtrees of the canonical tree", "no plan takes less than ",
+        "/job:worker/replica:0/task:2/device:CPU:0"}) {
+    EXPECT_THAT(run.out, HasSubstr(part));
+  }
+}
+
 struct Wrong {
   const char* arguments;
   int exit_code;
@@ -193,7 +261,21 @@ INSTANTIATE_TEST_SUITE_P(
                       Wrong{"--bytes 8 --to nowhere:1:2:3", 1, "invalid_argument: device \"nowhere:1:2:3\""},
                       Wrong{"--bytes 8 --to GPU:0", 1, "GPU"},
                       Wrong{"--bytes 8 --dtype int32 --op mean --in-place", 1, "invalid_argument: "},
-                      Wrong{"--bytes 8 --devices 2 --devices 3", 2, "--devices"}));
+                      Wrong{"--bytes 8 --devices 2 --devices 3", 2, "--devices"},
+                      Wrong{"--bytes 8 --spec xrng", 2, "did you mean xring?"},
+                      Wrong{"--bytes 8 --half all_gather", 2, "--half needs --spec TEXT"},
+                      Wrong{"--bytes 8 --half all --spec xring", 2, "--half: \"all\" is neither"},
+                      Wrong{"--bytes 8 --half all_gather --spec auto", 2, "\"auto\" is not one algorithm"},
+                      Wrong{"--bytes 8 --half all_gather --spec pscpu", 1, "invalid_argument: "},
+                      Wrong{"--bytes 8 --spec xring --to CPU:0", 2, "--spec and --to exclude each other"},
+                      Wrong{"--bytes 8 --spec direct -n 600", 1, "a plan of 1200 devices is too large"},
+                      Wrong{"--bytes 8 --spec direct -n 600 --simulate", 1, "too many messages"},
+                      Wrong{"--bytes 8 --spec xring --simulate --verify", 2, "is not stored"},
+                      Wrong{"--bytes 8 --latency 5", 2, "--latency: \"5\" is no duration"},
+                      Wrong{"--bytes 8 --bandwidth 5us", 2, "--bandwidth: \"5us\" is no speed"},
+                      Wrong{"--bytes 8 --numerics quick --spec xring", 2, "--numerics: \"quick\""},
+                      Wrong{"--bytes 8 --constants /does/not/exist", 1,
+                            "\"/does/not/exist\": cannot be read"}));
 
 }  // namespace
 }  // namespace onesum::cli
