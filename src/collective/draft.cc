@@ -119,12 +119,21 @@ std::int32_t Draft::slot(std::uint32_t shard, const Message& message) {
   return between.slot;
 }
 
-std::int32_t Draft::receive(std::int32_t lane, std::uint32_t shard, const Message& message, Chunks run) {
+Draft::ReceivingEnd Draft::receiving_end(std::uint32_t shard, const Message& message) {
   Line& between = line(shard, message);
   if (between.view < 0)
     between.view = noted(builder_.view(0, between.channel, message.element), message.element);
-  builder_.recv(lane, between.channel, {between.view, run});
-  return between.view;
+  return {between.channel, between.view};
+}
+
+void Draft::receive(std::int32_t lane, const ReceivingEnd& end, Chunks run) {
+  builder_.recv(lane, end.channel, {end.view, run});
+}
+
+std::int32_t Draft::receive(std::int32_t lane, std::uint32_t shard, const Message& message, Chunks run) {
+  const ReceivingEnd end = receiving_end(shard, message);
+  receive(lane, end, run);
+  return end.view;
 }
 
 void Draft::release(std::int32_t lane, std::uint32_t shard, const Message& message) {
@@ -150,20 +159,20 @@ void Draft::write(std::int32_t lane, std::int32_t device, const Term& term, Chun
     copy(lane, device, term.leaves.front().number, run, destinations);
     return;
   }
-  std::vector<Operand> sources;
-  std::vector<Operand> targets;
-  for (const Leaf& leaf : term.leaves) sources.push_back({leaf.number, run, leaf.merges});
-  for (const std::int32_t buffer : destinations) targets.push_back({buffer, run});
-  builder_.reduce(lane, device, targets, sources, task_.accumulator, divisor);
+  sources_.clear();
+  targets_.clear();
+  for (const Leaf& leaf : term.leaves) sources_.push_back({leaf.number, run, leaf.merges});
+  for (const std::int32_t buffer : destinations) targets_.push_back({buffer, run});
+  builder_.reduce(lane, device, targets_, sources_, task_.accumulator, divisor);
 }
 
 void Draft::copy(std::int32_t lane, std::int32_t device, std::int32_t source, Chunks run,
                  std::span<const std::int32_t> destinations) {
-  std::vector<Operand> targets;
+  targets_.clear();
   for (const std::int32_t buffer : destinations) {
-    if (buffer != source) targets.push_back({buffer, run});
+    if (buffer != source) targets_.push_back({buffer, run});
   }
-  if (!targets.empty()) builder_.copy(lane, device, targets, {source, run});
+  if (!targets_.empty()) builder_.copy(lane, device, targets_, {source, run});
 }
 
 void Draft::call(std::int32_t lane, std::int32_t device, std::span<const std::int32_t> sources,

@@ -66,8 +66,16 @@ class Draft {
   // The term with its replicas' buffers as leaves.
   Term bound(const Term& term);
 
-  // Messages of a shard. A slot is a destination of the step that sends; `receive` returns the view.
+  // Messages of a shard. A slot is a destination of the step that sends; `receive` returns the view. Who
+  // receives on one channel again and again asks for its end once.
+  struct ReceivingEnd {
+    std::int32_t channel = -1;
+    std::int32_t view = -1;
+  };
   std::int32_t slot(std::uint32_t shard, const Message& message);
+  ReceivingEnd receiving_end(std::uint32_t shard, const Message& message);
+  void receive(std::int32_t lane, const ReceivingEnd& end, plan::Chunks run);
+  void release(std::int32_t lane, const ReceivingEnd& end) { builder_.release(lane, end.channel); }
   std::int32_t receive(std::int32_t lane, std::uint32_t shard, const Message& message, plan::Chunks run);
   void release(std::int32_t lane, std::uint32_t shard, const Message& message);
 
@@ -119,6 +127,7 @@ class Draft {
   Line& line(std::uint32_t shard, const Message& message);
   std::unordered_map<std::uint64_t, std::vector<std::pair<std::int32_t, Line>>> lines_;  // by from and to
   std::vector<Element> elements_;                                                        // of each buffer
+  std::vector<plan::Operand> targets_, sources_;  // of the step at hand
 };
 
 }  // namespace onesum::collective

@@ -1,6 +1,7 @@
 #include "collective/ring.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <utility>
 
@@ -28,7 +29,11 @@ class Seat {
         first_is_raw_(level.parties[order[(position + size_ - 1) % size_]].terms.front().raw),
         lane_(draft.add_lane(draft.rank_of(device_))),
         own_(open_party(draft, lane_, level, party_, shard).front()),
-        outputs_(draft.outputs(level.parties[party_].destinations)) {}
+        outputs_(draft.outputs(level.parties[party_].destinations)),
+        onward_(outputs_),
+        sum_(sum_of(Term{{}, {{-1, 0}}, false}, own_)) {
+    onward_.push_back(-1);
+  }
 
   std::size_t size() const { return size_; }
 
@@ -38,43 +43,33 @@ class Seat {
   void alone() { draft_.finish(lane_, device_, own_, unit(0), outputs_); }
 
   // Of an all-gather: the own segment goes where all will be.
-  void share() {
-    draft_.copy(lane_, device_, own_.leaves.front().number, unit(position_), with_slot());
-    ++sent_;
-  }
+  void share() { draft_.copy(lane_, device_, own_.leaves.front().number, unit(position_), onward()); }
 
-  void begin() {
-    const std::int32_t slot = draft_.slot(shard_, outgoing(draft_.travels_in(own_, level_.narrow)));
-    draft_.form(lane_, device_, own_, unit(segment(1)), std::span(&slot, 1));
-    ++sent_;
-  }
+  void begin() { send(own_, unit(segment(1))); }
 
   // Adds the own part to what arrives, and passes it on; the last time it is finished.
   void add(std::size_t tick) {
     const Chunks run = unit(segment(2 + tick));
-    const Message message = incoming(partial_element(tick));
-    Term sum{{}, {{draft_.receive(lane_, shard_, message, run), 0}}, false};
-    sum = sum_of(std::move(sum), own_);
+    const Draft::ReceivingEnd& end = incoming(partial_element(tick));
+    draft_.receive(lane_, end, run);
+    sum_.leaves.front().number = end.view;
     if (tick + 2 < size_) {
-      const std::int32_t slot = draft_.slot(shard_, outgoing(draft_.travels_in(sum, level_.narrow)));
-      draft_.form(lane_, device_, sum, run, std::span(&slot, 1));
+      send(sum_, run);
     } else {
-      draft_.finish(lane_, device_, sum, run, draft_.gathers() ? with_slot() : outputs_);
+      draft_.finish(lane_, device_, sum_, run, draft_.gathers() ? onward() : outputs_);
     }
-    ++sent_;
-    draft_.release(lane_, shard_, message);
+    draft_.release(lane_, end);
     ++received_;
   }
 
   // Keeps a finished segment, and passes it on unless it has been everywhere.
   void keep(std::size_t tick) {
     const Chunks run = unit(segment(1 + tick));
-    const Message message = incoming(draft_.task().output);
-    const std::int32_t view = draft_.receive(lane_, shard_, message, run);
+    const Draft::ReceivingEnd& end = incoming(draft_.task().output);
+    draft_.receive(lane_, end, run);
     const bool is_last = tick + 2 == size_;
-    draft_.copy(lane_, device_, view, run, is_last ? outputs_ : with_slot());
-    if (!is_last) ++sent_;
-    draft_.release(lane_, shard_, message);
+    draft_.copy(lane_, device_, end.view, run, is_last ? outputs_ : onward());
+    draft_.release(lane_, end);
     ++received_;
   }
 
@@ -88,9 +83,23 @@ class Seat {
     if (element == draft_.task().accumulator) return parity;
     return parity + (element == draft_.task().output ? 2 : 4);
   }
-  Message outgoing(Element element) const { return {device_, successor_, number(sent_, element), element}; }
-  Message incoming(Element element) const {
-    return {predecessor_, device_, number(received_, element), element};
+  // The slot of the next message; it counts as sent.
+  std::int32_t outgoing(Element element) {
+    const std::int32_t channel = number(sent_++, element);
+    std::int32_t& slot = slots_[static_cast<std::size_t>(channel)];
+    if (slot < 0) slot = draft_.slot(shard_, {device_, successor_, channel, element});
+    return slot;
+  }
+  const Draft::ReceivingEnd& incoming(Element element) {
+    const std::int32_t channel = number(received_, element);
+    Draft::ReceivingEnd& end = ends_[static_cast<std::size_t>(channel)];
+    if (end.channel < 0) end = draft_.receiving_end(shard_, {predecessor_, device_, channel, element});
+    return end;
+  }
+
+  void send(const Term& term, const Chunks& run) {
+    const std::int32_t slot = outgoing(draft_.travels_in(term, level_.narrow));
+    draft_.form(lane_, device_, term, run, std::span(&slot, 1));
   }
 
   Element partial_element(std::size_t tick) const {
@@ -98,10 +107,10 @@ class Seat {
     return draft_.travels_in(partial, level_.narrow);
   }
 
-  std::vector<std::int32_t> with_slot() {
-    std::vector<std::int32_t> destinations = outputs_;
-    destinations.push_back(draft_.slot(shard_, outgoing(draft_.task().output)));
-    return destinations;
+  // The own results, and the successor.
+  const std::vector<std::int32_t>& onward() {
+    onward_.back() = outgoing(draft_.task().output);
+    return onward_;
   }
 
   Draft& draft_;
@@ -113,7 +122,12 @@ class Seat {
   std::int32_t lane_;
   Term own_;
   std::vector<std::int32_t> outputs_;
+  std::vector<std::int32_t> onward_;  // the same and a slot
+  Term sum_;                          // of what arrives and the own part
   std::size_t sent_ = 0, received_ = 0;
+  // By number of the channel.
+  std::array<std::int32_t, 6> slots_ = {-1, -1, -1, -1, -1, -1};
+  std::array<Draft::ReceivingEnd, 6> ends_;
 };
 
 // A lane pauses after some ticks and not after each: whoever resumes it finds its state in no cache.
