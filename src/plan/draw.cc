@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <iterator>
 #include <set>
 
@@ -195,7 +196,7 @@ class Drawing {
   // Behind the columns of each worker, where there are several workers.
   void bands() {
     const auto devices = static_cast<std::int32_t>(plan_.device_rank.size());
-    if (std::ranges::count(plan_.device_rank, plan_.device_rank.front()) == devices) return;
+    if (std::ranges::adjacent_find(plan_.device_rank, std::not_equal_to()) == plan_.device_rank.end()) return;
     for (std::int32_t first = 0; first < devices;) {
       std::int32_t last = first;
       while (last + 1 < devices && plan_.rank_of(last + 1) == plan_.rank_of(first)) ++last;
