@@ -74,7 +74,6 @@ planner::Policy policy_of(int num_gpus_per_worker, const AllReduceSpecs& specs, 
   }
   planner::Policy policy = api::all_reduce_policy(kName, specs.values(), packing);
   policy.all_workers = true;
-  policy.devices_per_worker = devices_per_worker(num_gpus_per_worker);
   return policy;
 }
 

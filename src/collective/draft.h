@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "collective/task.h"
@@ -47,7 +48,6 @@ class Draft {
   void set_window(std::int32_t number, plan::Chunks window) { windows_[number] = window; }
 
   const Task& task() const noexcept { return task_; }
-  const Topology& topology() const noexcept { return topology_; }
   const Cut& cut() const noexcept { return cut_; }
   std::int32_t rank_of(std::int32_t device) const { return topology_.rank_of(device); }
   bool writes(std::int32_t rank) const { return !only_rank_ || *only_rank_ == rank; }
@@ -107,7 +107,6 @@ class Draft {
  private:
   Element element_of(std::int32_t buffer) const { return elements_[static_cast<std::size_t>(buffer)]; }
   std::int32_t noted(std::int32_t buffer, Element element);
-  std::int32_t channel(std::uint32_t shard, const Message& message);
   void write(std::int32_t lane, std::int32_t device, const Term& term, plan::Chunks run,
              std::span<const std::int32_t> destinations, std::int64_t divisor);
 

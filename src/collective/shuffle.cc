@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "collective/party.h"
@@ -26,11 +27,11 @@ class Shuffle {
   }
 
   void write() {
-    std::map<std::int32_t, bool> ranks;
-    for (const auto& [rank, parties] : parties_) ranks[rank] = true;
-    for (const auto& [rank, results] : results_) ranks[rank] = true;
-    for (const std::int32_t owner : owners_) ranks[draft_.rank_of(owner)] = true;
-    for (const auto& [rank, present] : ranks) {
+    std::set<std::int32_t> ranks;
+    for (const auto& [rank, parties] : parties_) ranks.insert(rank);
+    for (const auto& [rank, results] : results_) ranks.insert(rank);
+    for (const std::int32_t owner : owners_) ranks.insert(draft_.rank_of(owner));
+    for (const std::int32_t rank : ranks) {
       if (draft_.writes(rank)) write_rank(rank);
     }
   }

@@ -12,6 +12,7 @@
 #include "plan/verify.h"
 #include "planner/pack.h"
 #include "planner/select.h"
+#include "planner/spec.h"
 
 namespace onesum::planner {
 namespace {
@@ -69,8 +70,8 @@ std::int32_t number_of(const Device& device, const Placement& placement, Resolve
 }
 
 bool sums_on_hosts(const Policy& policy) {
-  return std::ranges::any_of(
-      policy.specs, [](const AllReduceSpec& spec) { return spec.alg.find("pscpu") != std::string::npos; });
+  return std::ranges::any_of(policy.specs,
+                             [](const AllReduceSpec& spec) { return has_level(spec, "pscpu"); });
 }
 
 // The workers' CPUs become devices of the plan only where an algorithm may use them.

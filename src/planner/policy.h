@@ -23,8 +23,7 @@ struct Policy {
   std::size_t small_tensor_max_bytes = 0;  // otherwise tensors up to this size are grouped,
   int small_tensors_max_group = 10;        // at most so many to a pack
 
-  bool all_workers = false;    // what is all-reduced has a replica on every worker
-  int devices_per_worker = 0;  // with which each worker helps (psgpu, xring); 0: those the values are on
+  bool all_workers = false;  // what is all-reduced has a replica on every worker
 };
 
 }  // namespace onesum::planner
