@@ -43,7 +43,7 @@ std::optional<Shape> dense_shape_of(const DistributedValues& value) {
 BoundCall::BoundCall(const CallTraits& traits, planner::Planned planned, engine::DeviceEngine& engine)
     : traits_(traits),
       planned_(std::move(planned)),
-      instance_(exec::bind(*planned_.plan, planned_.tables, planned_.slots, engine)),
+      instance_(exec::bind(*planned_.plan, planned_.tables, planned_.slots, {engine})),
       overlap_(make_overlap_check()) {
   for (const Stream& stream : planned_.streams) bytes_ += replica_bytes(stream, 0);
 }

@@ -24,25 +24,35 @@ constexpr std::size_t kSegmentGrain = 64;
 // The merges of a step with one source.
 constexpr std::uint8_t kOneSource[] = {0};
 
+// Messages between lanes of one process wait in memory of a fixed size, too.
+constexpr engine::Limits kLocalLimits{std::size_t{1} << 20, UINT32_MAX, 1};
+
 class Binder {
  public:
   Binder(const plan::Plan& plan, std::span<const PackTable> tables, std::size_t tensor_slots,
-         engine::DeviceEngine& engine)
+         const Site& site)
       : plan_(plan),
-        tables_(tables),
-        engine_(engine),
-        layout_(plan, tables, tensor_slots),
+        engine_(site.engine),
+        own_(site.own),
+        messages_(messages_of(plan)),
+        rounds_(rounds_of(plan, messages_, tables, site.limits.bytes == 0 ? kLocalLimits : site.limits)),
+        slots_(plan, messages_, tensor_slots, site.own),
         program_(std::make_shared<Program>()) {
-    program_->engine = &engine;
+    program_->engine = &engine_;
     program_->tensor_slots = tensor_slots;
-    program_->channels = plan.channels.size();
-    program_->temp_bytes = layout_.temp_bytes();
+    program_->peers = slots_.peers;
+    program_->phases = slots_.peers.empty() ? 1 : site.limits.phases;
+    program_->memory_bytes.resize(slots_.first_box - tensor_slots);
+    limit_bytes_ = site.limits.bytes;
+    find_call_results();
   }
 
   std::shared_ptr<const Program> bind() {
-    for (const plan::Lane& lane : plan_.lanes) {
-      program_->lanes.emplace_back();
-      for (const Step& step : lane.steps) program_->lanes.back().push_back(bind_step(step));
+    for (std::size_t r = 0; r < rounds_.size(); ++r) {
+      Layout layout(plan_, messages_, rounds_[r], slots_, own_);
+      layout.set_phase(static_cast<unsigned>(r % program_->phases));
+      layout_ = &layout;
+      bind_round();
     }
     choose_kernels();
     return program_;
@@ -50,7 +60,111 @@ class Binder {
 
  private:
   const Buffer& buffer(const Operand& operand) const { return plan_.buffer(operand.buffer); }
-  const PackTable& table(std::size_t pack) const { return tables_[pack]; }
+  const PackTable& table(std::int32_t pack) const { return *layout_->table(pack); }
+
+  void bind_round() {
+    BoundRound round;
+    round.first_lane = static_cast<std::uint32_t>(program_->lanes.size());
+    reserve_memory();
+    add_postings(round);
+    number_lanes();
+    for (std::size_t lane = 0; lane < plan_.lanes.size(); ++lane) {
+      if (kept_[lane].empty() || kept_[lane].back() == 0) continue;
+      BoundLane bound{static_cast<std::uint32_t>(program_->steps.size()), kept_[lane].back(),
+                      static_cast<std::int32_t>(lane)};
+      for (const Step& step : plan_.lanes[lane].steps) {
+        if (is_kept(step)) program_->steps.push_back(bind_step(step));
+      }
+      program_->lanes.push_back(bound);
+    }
+    round.num_lanes = static_cast<std::uint32_t>(program_->lanes.size()) - round.first_lane;
+    program_->rounds.push_back(round);
+  }
+
+  // The memory of what a call gives is the call's.
+  void find_call_results() {
+    is_call_result_.resize(plan_.buffers.size());
+    for (const plan::Lane& lane : plan_.lanes) {
+      for (const Step& step : lane.steps) {
+        if (step.op != Op::kCall) continue;
+        is_call_result_[static_cast<std::size_t>(plan_.destinations(step).front().buffer)] = true;
+      }
+    }
+  }
+
+  // Memory is shared by all rounds: as much as the largest needs.
+  void reserve_memory() {
+    const auto reserve = [&](std::uint32_t slot, std::size_t bytes) {
+      std::size_t& reserved = program_->memory_bytes[slot - program_->tensor_slots];
+      reserved = std::max(reserved, bytes);
+    };
+    for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
+      const Buffer& temp = plan_.buffers[b];
+      if (temp.role != Role::kTemp || layout_->table(temp.pack) == nullptr) continue;
+      if (!is_own(temp.device) || is_call_result_[b]) continue;
+      reserve(slots_.temporaries[b], layout_->bytes_of(temp, temp.window));
+    }
+    reserve(slots_.local_messages, layout_->mail().local_bytes);
+  }
+
+  bool is_own(std::int32_t device) const { return !own_ || plan_.rank_of(device) == *own_; }
+
+  void add_postings(BoundRound& round) {
+    round.first_posting = static_cast<std::uint32_t>(program_->postings.size());
+    round.first_incoming = static_cast<std::uint32_t>(program_->incoming.size());
+    number_of_message_.assign(messages_.all.size(), 0);
+    for (std::size_t m = 0; m < messages_.all.size(); ++m) {
+      const Posting& posting = layout_->mail().postings[m];
+      if (posting.way == Way::kForeign) continue;
+      check_room(posting);
+      number_of_message_[m] = static_cast<std::uint32_t>(program_->postings.size());
+      program_->postings.push_back(posting);
+      if (posting.way == Way::kIncoming) program_->incoming.push_back(posting.place);
+    }
+    round.num_postings = static_cast<std::uint32_t>(program_->postings.size()) - round.first_posting;
+    round.num_incoming = static_cast<std::uint32_t>(program_->incoming.size()) - round.first_incoming;
+  }
+
+  // Only a pack that a function takes whole can be too long.
+  void check_room(const Posting& posting) const {
+    if (posting.way == Way::kLocal || posting.place.offset + posting.place.bytes <= limit_bytes_) return;
+    throw Error(ErrorCode::kUnimplemented,
+                "an accumulation_fn over several processes was given a tensor of " +
+                    std::to_string(posting.place.bytes) + " bytes; expected at most " +
+                    std::to_string(limit_bytes_ - posting.place.offset) +
+                    " bytes, which is what is shared between two of them");
+  }
+
+  // Of each lane that runs here, how many of its first steps the round has, for every number of them.
+  void number_lanes() {
+    kept_.assign(plan_.lanes.size(), {});
+    lane_numbers_.assign(plan_.lanes.size(), 0);
+    std::uint32_t lanes = 0;
+    for (std::size_t lane = 0; lane < plan_.lanes.size(); ++lane) {
+      if (own_ && plan_.lanes[lane].rank != *own_) continue;
+      std::uint32_t kept = 0;
+      for (const Step& step : plan_.lanes[lane].steps) {
+        kept += is_kept(step) ? 1 : 0;
+        kept_[lane].push_back(kept);
+      }
+      if (kept > 0) lane_numbers_[lane] = lanes++;
+    }
+  }
+
+  // Steps of packs that are not in the round are left out, and so are those that say nothing to a run: every
+  // message has memory of its own, which is not given back before the round ends; and the rows that replicas
+  // bring are in the packs' tables.
+  bool is_kept(const Step& step) const {
+    switch (step.op) {
+      case Op::kRelease:
+      case Op::kCounts:
+        return false;
+      case Op::kWait:
+        return true;
+      default:
+        return layout_->table(buffer(plan_.destinations(step).front()).pack) != nullptr;
+    }
+  }
 
   BoundStep bind_step(const Step& step) {
     BoundStep bound;
@@ -64,17 +178,21 @@ class Binder {
         bind_call(step, bound);
         break;
       case Op::kWait:
-        bound.wait_lane = step.lane;
-        bound.wait_step = step.step;
+        bound.wait_lane = lane_numbers_[static_cast<std::size_t>(step.lane)];
+        bound.wait_steps = kept_[static_cast<std::size_t>(step.lane)][static_cast<std::size_t>(step.step)];
         break;
       case Op::kRecv:
-      case Op::kRelease:
-        bound.channel = static_cast<std::uint32_t>(step.channel);
+        bound.posting = posting_of(plan_.destinations(step).front());
         break;
-      case Op::kCounts:  // all replicas are in this process: their counts are in the pack's table
+      case Op::kRelease:
+      case Op::kCounts:
         break;
     }
     return bound;
+  }
+
+  std::uint32_t posting_of(const Operand& operand) const {
+    return number_of_message_[static_cast<std::size_t>(layout_->message_of(operand))];
   }
 
   void bind_call(const Step& step, BoundStep& bound) {
@@ -83,14 +201,13 @@ class Binder {
       throw Error(ErrorCode::kInternal, "a call was bound whose result is divided or not a temporary");
     }
     bound.pack = static_cast<std::uint32_t>(buffer(result).pack);
-    bound.result_slot = layout_.memory_slot(result.buffer);
-    program_->temp_bytes[bound.result_slot - program_->tensor_slots] = 0;
+    bound.result_slot = slots_.temporaries[static_cast<std::size_t>(result.buffer)];
   }
 
   void bind_arithmetic(const Step& step, BoundStep& bound) {
     const std::span<const Operand> sources = plan_.sources(step);
     const std::span<const Operand> destinations = plan_.destinations(step);
-    const auto pack = static_cast<std::size_t>(buffer(sources.front()).pack);
+    const std::int32_t pack = buffer(sources.front()).pack;
     check_one_type(destinations);
     bound.destinations = step.num_destinations;
     bound.form.input = buffer(sources.front()).element;
@@ -103,7 +220,7 @@ class Binder {
     bind_sends(step, bound);
     if (!are_of_one_type(sources)) bind_widenings(step, bound);
 
-    const plan::Extent range = layout_.extent(pack, sources.front().chunks);
+    const plan::Extent range = layout_->extent(pack, sources.front().chunks);
     bound.form.streaming = wants_streaming(step, range.length * table(pack).outer);
     if (table(pack).outer != 1) {
       bind_rows(step, pack, range, bound);
@@ -115,8 +232,7 @@ class Binder {
   void bind_sends(const Step& step, BoundStep& bound) {
     bound.first_send = static_cast<std::uint32_t>(program_->sends.size());
     for (const Operand& destination : plan_.destinations(step)) {
-      const Buffer& b = buffer(destination);
-      if (b.role == Role::kSlot) program_->sends.push_back(static_cast<std::uint32_t>(b.index));
+      if (buffer(destination).role == Role::kSlot) program_->sends.push_back(posting_of(destination));
     }
     bound.num_sends = static_cast<std::uint32_t>(program_->sends.size()) - bound.first_send;
   }
@@ -171,10 +287,10 @@ class Binder {
                              std::size_t element) {
     const auto first = static_cast<std::uint32_t>(program_->pointers.size());
     for (const Operand& operand : plan_.destinations(step)) {
-      program_->pointers.push_back(layout_.locate(operand, member, member_begin, element));
+      program_->pointers.push_back(layout_->locate(operand, member, member_begin, element));
     }
     for (const Operand& operand : plan_.sources(step)) {
-      program_->pointers.push_back(layout_.locate(operand, member, member_begin, element));
+      program_->pointers.push_back(layout_->locate(operand, member, member_begin, element));
     }
     return first;
   }
@@ -189,7 +305,7 @@ class Binder {
   }
 
   // Cuts the range at tensor borders into pieces and fills segments with them.
-  void bind_pieces(const Step& step, std::size_t pack, plan::Extent range, BoundStep& bound) {
+  void bind_pieces(const Step& step, std::int32_t pack, plan::Extent range, BoundStep& bound) {
     const std::size_t capacity = segment_elements(bound, step);
     bound.first_segment = static_cast<std::uint32_t>(program_->segments.size());
     std::size_t room = 0;  // elements left in the last segment
@@ -218,7 +334,7 @@ class Binder {
 
   // A concatenation along an inner axis: a chunk is a column of the result, and contiguous, row after row, in
   // what its replica brings and in messages.
-  void bind_rows(const Step& step, std::size_t pack, plan::Extent range, BoundStep& bound) {
+  void bind_rows(const Step& step, std::int32_t pack, plan::Extent range, BoundStep& bound) {
     if (step.num_sources != 1) {
       throw Error(ErrorCode::kInternal, "a concatenation by rows was bound that adds");
     }
@@ -232,7 +348,7 @@ class Binder {
     rows.first_stride = static_cast<std::uint32_t>(program_->strides.size());
     for (const std::span<const Operand> operands : {plan_.destinations(step), plan_.sources(step)}) {
       for (const Operand& operand : operands) {
-        program_->strides.push_back(layout_.row_bytes(operand));
+        program_->strides.push_back(layout_->row_bytes(operand));
       }
     }
     rows.elements = range.length;
@@ -248,31 +364,39 @@ class Binder {
   // Last, as merges may have moved until now.
   void choose_kernels() {
     std::size_t arithmetic = 0;
-    for (std::vector<BoundStep>& lane : program_->lanes) {
-      for (BoundStep& step : lane) {
-        if (step.op != Op::kCopy && step.op != Op::kReduce) continue;
-        const std::size_t begin = first_merge_[arithmetic++];
-        const std::size_t end =
-            arithmetic < first_merge_.size() ? first_merge_[arithmetic] : program_->merges.size();
-        step.form.merges = std::span(program_->merges).subspan(begin, end - begin);
-        step.kernel = engine_.reduce_kernel(step.form);
-      }
+    for (BoundStep& step : program_->steps) {
+      if (step.op != Op::kCopy && step.op != Op::kReduce) continue;
+      const std::size_t begin = first_merge_[arithmetic++];
+      const std::size_t end =
+          arithmetic < first_merge_.size() ? first_merge_[arithmetic] : program_->merges.size();
+      step.form.merges = std::span(program_->merges).subspan(begin, end - begin);
+      step.kernel = engine_.reduce_kernel(step.form);
     }
   }
 
   const plan::Plan& plan_;
-  std::span<const PackTable> tables_;
   engine::DeviceEngine& engine_;
-  Layout layout_;
+  OwnRank own_;
+  Messages messages_;
+  std::vector<Round> rounds_;
+  SlotNumbers slots_;
   std::shared_ptr<Program> program_;
+  std::size_t limit_bytes_ = 0;
+  std::vector<bool> is_call_result_;      // by buffer
   std::vector<std::size_t> first_merge_;  // of each arithmetic step, in order
+
+  // Of the round at hand.
+  const Layout* layout_ = nullptr;
+  std::vector<std::uint32_t> number_of_message_;  // in Program::postings
+  std::vector<std::vector<std::uint32_t>> kept_;  // by lane of the plan and step
+  std::vector<std::uint32_t> lane_numbers_;       // by lane of the plan, in the round
 };
 
 }  // namespace
 
 std::shared_ptr<const Program> bind(const plan::Plan& plan, std::span<const plan::PackTable> tables,
-                                    std::size_t tensor_slots, engine::DeviceEngine& engine) {
-  return Binder(plan, tables, tensor_slots, engine).bind();
+                                    std::size_t tensor_slots, const Site& site) {
+  return Binder(plan, tables, tensor_slots, site).bind();
 }
 
 }  // namespace onesum::exec

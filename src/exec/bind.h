@@ -5,15 +5,22 @@
 #include <span>
 
 #include "engine/device.h"
+#include "engine/transport.h"
 #include "exec/program.h"
 #include "plan/pack_table.h"
 #include "plan/plan.h"
 
 namespace onesum::exec {
 
-// `tables`: of each pack. All devices of the plan are the engine's, and all its ranks are in this process:
-// the program holds the lanes of all of them. The engine outlives the program.
+// What a program is bound for. All devices of the plan's ranks here are the engine's, which outlives it.
+struct Site {
+  engine::DeviceEngine& engine;
+  OwnRank own{};            // the rank of this process; absent: the program holds the lanes of all ranks
+  engine::Limits limits{};  // of the transport between processes; of messages inside one if bytes is 0
+};
+
+// `tables`: of each pack.
 std::shared_ptr<const Program> bind(const plan::Plan& plan, std::span<const plan::PackTable> tables,
-                                    std::size_t tensor_slots, engine::DeviceEngine& engine);
+                                    std::size_t tensor_slots, const Site& site);
 
 }  // namespace onesum::exec

@@ -3,6 +3,7 @@
 
 #include <chrono>
 
+#include "engine/transport.h"
 #include "exec/program.h"
 
 namespace onesum::exec {
@@ -14,15 +15,50 @@ class FunctionCaller {
   virtual std::byte* call(std::uint32_t pack) = 0;
 };
 
+// Looks after a run that waits for other processes.
+class Watch {
+ public:
+  virtual ~Watch() = default;
+
+  // Asked in every turn of a wait; must be cheap.
+  virtual bool must_end() const noexcept = 0;
+
+  // Asked when must_end() says so, and at least every kLook while a run waits for rank `peer`: throws if the
+  // run must end.
+  virtual void look(int peer) = 0;
+  static constexpr std::chrono::milliseconds kLook{100};
+
+  // A message of `peer` is not this call's, or was changed on its way. Throws.
+  [[noreturn]] virtual void refuse(int peer, engine::Arrival arrival) = 0;
+};
+
+// What a run needs whose program has peers: ranks in other processes.
+struct Crossing {
+  engine::Transport& transport;
+  Watch& watch;
+  std::uint64_t first_beat = 0;  // of this run, which takes as many as the program has rounds
+  std::uint64_t token = 0;
+  bool is_crowded = false;  // more waiters than cores: leave the core to others at once
+};
+
+// For whom a run waited.
+struct Waiting {
+  std::chrono::nanoseconds time{0};  // in all
+  std::chrono::nanoseconds longest{0};
+  int longest_for = -1;  // rank; -1: nobody was waited for
+};
+
 class Executor {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
 
-  // Throws deadline_exceeded when the time is over before the work is; what the user's function throws
-  // passes. Throws internal, naming a lane and its step, if no lane can go on; programs of verified plans
-  // always have one. After an error the contents of results are unspecified and the instance can run again.
-  // `caller` is needed only by programs with calls.
-  static void run(Instance& instance, Deadline deadline, FunctionCaller* caller = nullptr);
+  // Throws deadline_exceeded when the time is over before the work is; what the user's function or the watch
+  // throws passes. Throws internal, naming a lane and its step, if no lane can go on; programs of verified
+  // plans always have one. After an error the contents of results are unspecified; an instance without peers
+  // can run again, the transport of one with peers cannot be used any more.
+  // `caller` is needed only by programs with calls, `crossing` by those with peers.
+  static Waiting run(Instance& instance, Deadline deadline, FunctionCaller* caller = nullptr,
+                     const Crossing* crossing = nullptr);
 
  private:
   class Run;

@@ -1,8 +1,7 @@
 #include "exec/layout.h"
 
 #include <algorithm>
-
-#include "exec/messages.h"
+#include <set>
 
 namespace onesum::exec {
 
@@ -12,33 +11,78 @@ using plan::Contract;
 using plan::Extent;
 using plan::Operand;
 using plan::PackMember;
-using plan::PackTable;
 using plan::Role;
 
 namespace {
 
 bool is_channel_end(const Buffer& buffer) { return buffer.role == Role::kSlot || buffer.role == Role::kView; }
 
-}  // namespace
-
-Layout::Layout(const plan::Plan& plan, std::span<const PackTable> tables, std::size_t tensor_slots)
-    : plan_(plan),
-      tables_(tables),
-      tensor_slots_(tensor_slots),
-      messages_(messages_of_operands(plan)),
-      memory_slots_(plan.buffers.size()) {
-  for (const PackTable& table : tables) pack_elements_.push_back(table.elements());
-  number_temporaries();
-  number_messages();
+std::vector<int> peers_of(const plan::Plan& plan, const Messages& messages, OwnRank own) {
+  std::set<int> peers;
+  if (!own) return {};
+  for (const Message& message : messages.all) {
+    const plan::Channel& channel = plan.channel(message.channel);
+    const std::int32_t from = plan.rank_of(channel.from);
+    const std::int32_t to = plan.rank_of(channel.to);
+    if (from == *own && to != *own) peers.insert(to);
+    if (to == *own && from != *own) peers.insert(from);
+  }
+  return {peers.begin(), peers.end()};
 }
 
-Extent Layout::extent(std::size_t pack, Chunks chunks) const {
-  return plan::extent_of(plan_.packs[pack].split, pack_elements_[pack], tables_[pack].counts, chunks);
+}  // namespace
+
+SlotNumbers::SlotNumbers(const plan::Plan& plan, const Messages& messages, std::size_t tensor_slots,
+                         OwnRank own)
+    : temporaries(plan.buffers.size()), peers(peers_of(plan, messages, own)) {
+  auto next = static_cast<std::uint32_t>(tensor_slots);
+  for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
+    if (plan.buffers[b].role == Role::kTemp) temporaries[b] = next++;
+  }
+  local_messages = next++;
+  first_box = next;
+}
+
+std::uint32_t SlotNumbers::box(const Posting& posting, unsigned phase) const {
+  const auto peer = std::ranges::lower_bound(peers, posting.place.peer) - peers.begin();
+  const std::size_t pair = phase * peers.size() + static_cast<std::size_t>(peer);
+  return first_box + static_cast<std::uint32_t>(2 * pair + (posting.way == Way::kIncoming ? 1 : 0));
+}
+
+Layout::Layout(const plan::Plan& plan, const Messages& messages, const Round& round, const SlotNumbers& slots,
+               OwnRank own)
+    : plan_(plan),
+      messages_(messages),
+      slots_(slots),
+      parts_(plan.packs.size()),
+      elements_(plan.packs.size()) {
+  for (const Part& part : round) {
+    parts_[static_cast<std::size_t>(part.pack)] = &part;
+    elements_[static_cast<std::size_t>(part.pack)] = part.table.elements();
+  }
+  mail_ = deal_mail(plan, messages, bytes_of_messages(), own);
+}
+
+std::vector<std::int64_t> Layout::bytes_of_messages() const {
+  std::vector<std::int64_t> bytes(messages_.all.size(), -1);
+  for (std::size_t m = 0; m < bytes.size(); ++m) {
+    const Message& message = messages_.all[m];
+    const Buffer& slot = plan_.buffer(message.buffer);
+    if (table(slot.pack) != nullptr) bytes[m] = static_cast<std::int64_t>(bytes_of(slot, message.chunks));
+  }
+  return bytes;
+}
+
+Extent Layout::extent(std::int32_t pack, Chunks chunks) const {
+  return extent_of(*parts_[static_cast<std::size_t>(pack)], plan_.pack(pack).split, chunks);
 }
 
 std::size_t Layout::bytes_of(const Buffer& buffer, Chunks chunks) const {
-  const auto pack = static_cast<std::size_t>(buffer.pack);
-  return extent(pack, chunks).length * tables_[pack].outer * size_of(buffer.element);
+  return extent(buffer.pack, chunks).length * table(buffer.pack)->outer * size_of(buffer.element);
+}
+
+std::int32_t Layout::message_of(const Operand& operand) const {
+  return messages_.of_operand[static_cast<std::size_t>(&operand - plan_.operands.data())];
 }
 
 // The part of its pack that the memory behind an operand holds, row by row. What a replica brings to a
@@ -46,72 +90,52 @@ std::size_t Layout::bytes_of(const Buffer& buffer, Chunks chunks) const {
 // of a pack lie side by side: the one at hand begins at `member_begin`, and rows are whole.
 Extent Layout::memory_of(const Operand& operand, std::size_t member_begin) const {
   const Buffer& buffer = plan_.buffer(operand.buffer);
-  const auto pack = static_cast<std::size_t>(buffer.pack);
-  if (buffer.role == Role::kTemp) return extent(pack, buffer.window);
+  if (buffer.role == Role::kTemp) return extent(buffer.pack, buffer.window);
   if (is_channel_end(buffer)) {
-    return extent(pack, messages_[static_cast<std::size_t>(&operand - plan_.operands.data())]);
+    return extent(buffer.pack, messages_.all[static_cast<std::size_t>(message_of(operand))].chunks);
   }
-  const Contract contract = plan_.packs[pack].contract;
+  const Contract contract = plan_.pack(buffer.pack).contract;
   if ((buffer.role == Role::kInput && contract == Contract::kConcatenate) ||
       (buffer.role == Role::kOutput && contract == Contract::kScatter)) {
-    return extent(pack, buffer.window);
+    return extent(buffer.pack, buffer.window);
   }
-  return {member_begin, pack_elements_[pack]};
+  return {member_begin, elements_[static_cast<std::size_t>(buffer.pack)]};
 }
 
 PointerSource Layout::locate(const Operand& operand, const PackMember& member, std::size_t member_begin,
                              std::size_t element) const {
   const Buffer& buffer = plan_.buffer(operand.buffer);
+  const Extent memory = memory_of(operand, member_begin);
+  const std::size_t rows_before = table(buffer.pack)->first_row * memory.length;
   PointerSource source;
+  std::size_t begin = 0;  // bytes
   switch (buffer.role) {
     case Role::kInput:
     case Role::kInOut:
       source.slot = member.first_input + static_cast<std::uint32_t>(buffer.index);
-      element += member.offset;
+      element += member.input_offset + rows_before;
       break;
     case Role::kOutput:
       source.slot = member.first_output + static_cast<std::uint32_t>(buffer.index);
-      element += member.offset;
+      element += member.output_offset + rows_before;
       break;
-    default:
-      source.slot = memory_slot(operand.buffer);
+    case Role::kTemp:
+      source.slot = slots_.temporaries[static_cast<std::size_t>(operand.buffer)];
       break;
+    case Role::kSlot:
+    case Role::kView: {
+      const Posting& posting = mail_.postings[static_cast<std::size_t>(message_of(operand))];
+      source.slot = posting.way == Way::kLocal ? slots_.local_messages : slots_.box(posting, phase_);
+      begin = posting.place.offset;
+      break;
+    }
   }
-  source.byte_offset = (element - memory_of(operand, member_begin).offset) * size_of(buffer.element);
+  source.byte_offset = begin + (element - memory.offset) * size_of(buffer.element);
   return source;
 }
 
 std::size_t Layout::row_bytes(const Operand& operand) const {
   return memory_of(operand, 0).length * size_of(plan_.buffer(operand.buffer).element);
-}
-
-std::uint32_t Layout::add_memory(std::size_t bytes) {
-  temp_bytes_.push_back(bytes);
-  return static_cast<std::uint32_t>(tensor_slots_ + temp_bytes_.size() - 1);
-}
-
-void Layout::number_temporaries() {
-  for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
-    const Buffer& temp = plan_.buffers[b];
-    if (temp.role == Role::kTemp) memory_slots_[b] = add_memory(bytes_of(temp, temp.window));
-  }
-}
-
-// Every channel has room for one message, the longest that is sent or received on it.
-void Layout::number_messages() {
-  std::vector<std::size_t> longest(plan_.channels.size(), 0);
-  for (const Operand& operand : plan_.operands) {
-    const Buffer& buffer = plan_.buffer(operand.buffer);
-    if (!is_channel_end(buffer)) continue;
-    std::size_t& bytes = longest[static_cast<std::size_t>(buffer.index)];
-    bytes = std::max(bytes, bytes_of(buffer, operand.chunks));
-  }
-  std::vector<std::uint32_t> slots;
-  for (const std::size_t bytes : longest) slots.push_back(add_memory(bytes));
-  for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
-    const Buffer& end = plan_.buffers[b];
-    if (is_channel_end(end)) memory_slots_[b] = slots[static_cast<std::size_t>(end.index)];
-  }
 }
 
 }  // namespace onesum::exec

@@ -1,16 +1,20 @@
-// A plan bound to sizes, types and kernels: what one process executes, for all ranks that live in it.
+// A plan bound to sizes, types and kernels: what one process executes, for the ranks that live in it.
 //
-// A Program is flat and immutable; it knows tensors by slot, not by address. A run needs an Instance, which
-// holds the addresses: for a call on new tensors it is filled in one sweep, a prepared call fills it once.
-// Between bind and the end of the run nothing is allocated.
+// A Program is flat and immutable; it knows tensors by slot, not by address. It consists of rounds, each of
+// which runs the whole plan on a part of the data (exec/rounds.h). A run needs an Instance, which holds the
+// addresses: for a call on new tensors it is filled in one sweep, a prepared call fills it once. Between bind
+// and the end of the run nothing is allocated.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "engine/device.h"
+#include "engine/transport.h"
+#include "exec/mail.h"
 #include "plan/plan.h"
 
 namespace onesum::exec {
@@ -72,16 +76,36 @@ struct BoundStep {
   std::uint32_t first_widening = 0;  // kMixed: one per source
   std::uint32_t first_send = 0;      // in Program::sends
   std::uint32_t num_sends = 0;
-  std::uint32_t channel = 0;      // kRecv, kRelease
+  std::uint32_t posting = 0;      // kRecv: in Program::postings
   std::uint32_t pack = 0;         // kCall
   std::uint32_t result_slot = 0;  // kCall: whose address the call gives
-  std::int32_t wait_lane = -1;    // kWait
-  std::int32_t wait_step = -1;
+  std::uint32_t wait_lane = 0;    // kWait: in the round, until so many of its steps are done
+  std::uint32_t wait_steps = 0;
 };
 
+struct BoundLane {
+  std::uint32_t first_step = 0;
+  std::uint32_t num_steps = 0;
+  std::int32_t plan_lane = 0;
+};
+
+struct BoundRound {
+  std::uint32_t first_lane = 0;
+  std::uint32_t num_lanes = 0;
+  std::uint32_t first_posting = 0;
+  std::uint32_t num_postings = 0;
+  std::uint32_t first_incoming = 0;
+  std::uint32_t num_incoming = 0;
+};
+
+// The slots whose memory is not a tensor's, in this order: temporaries, one for all local messages of a
+// round, and the boxes: for each phase relative to the program's first round, for each peer, the outbox to it
+// and the inbox from it.
 struct Program {
   engine::DeviceEngine* engine = nullptr;
-  std::vector<std::vector<BoundStep>> lanes;
+  std::vector<BoundRound> rounds;
+  std::vector<BoundLane> lanes;
+  std::vector<BoundStep> steps;
   std::vector<Segment> segments;
   std::vector<Piece> pieces;
   std::vector<RowCopy> row_copies;
@@ -89,21 +113,25 @@ struct Program {
   std::vector<Widening> widenings;
   std::vector<PointerSource> pointers;
   std::vector<std::uint8_t> merges;
-  std::vector<std::uint32_t> sends;  // the channels that steps send on
-  // Of slots from tensor_slots on: temporaries, then a message of each channel, as long as its longest. 0:
-  // the address comes from a call, or there is nothing to store.
-  std::vector<std::size_t> temp_bytes;
+  std::vector<Posting> postings;
+  std::vector<std::uint32_t> sends;     // the postings that steps send
+  std::vector<engine::Place> incoming;  // of other processes
   std::size_t tensor_slots = 0;
-  std::size_t channels = 0;
+  // Of slots from tensor_slots on that the library allocates. 0: the address comes from a call, or there is
+  // nothing to store.
+  std::vector<std::size_t> memory_bytes;
+  std::vector<int> peers;
+  unsigned phases = 1;
+
+  std::size_t first_box() const { return tensor_slots + memory_bytes.size(); }
+  std::size_t slots() const { return first_box() + std::size_t{2} * phases * peers.size(); }
 };
 
-// Where the one message that a channel has room for stands.
-enum class MessageState : std::uint8_t { kNone, kSent, kReceived };
-
-// The addresses of one run, the memory of its temporaries and messages, and how far it got.
+// The addresses of one run, the memory of its temporaries and local messages, and how far it got.
 class Instance {
  public:
-  explicit Instance(std::shared_ptr<const Program> program);
+  // `transport`: needed by programs with peers, and outlives the instance.
+  explicit Instance(std::shared_ptr<const Program> program, engine::Transport* transport = nullptr);
   ~Instance();
   Instance(const Instance&) = delete;
   Instance& operator=(const Instance&) = delete;
@@ -116,14 +144,18 @@ class Instance {
 
  private:
   friend class Executor;
-  void release_temporaries() noexcept;
+  void release_memory() noexcept;
+  void find_boxes(engine::Transport& transport);
+  std::byte* const* pointers(std::uint64_t first_beat) const noexcept {
+    return pointers_.data() + first_beat % program_->phases * program_->pointers.size();
+  }
 
   std::shared_ptr<const Program> program_;
-  std::vector<std::byte*> bases_;       // by slot, temporaries last
-  std::vector<std::byte*> pointers_;    // as Program::pointers
-  std::vector<std::int32_t> done_;      // steps done of each lane
-  std::vector<MessageState> messages_;  // by channel
-  std::vector<std::uint32_t> lanes_;    // room for the lanes that are not at their end
+  std::vector<std::byte*> bases_;     // by slot, boxes as if the first round's phase were 0
+  std::vector<std::byte*> pointers_;  // as Program::pointers, for every phase that the first round can have
+  std::vector<std::uint32_t> done_;   // steps done of each lane of the round
+  std::vector<std::uint8_t> sent_;    // local messages of the round, by posting
+  std::vector<std::uint32_t> lanes_;  // room for the lanes that are not at their end
 };
 
 }  // namespace onesum::exec

@@ -17,7 +17,9 @@ struct PackMember {
   std::size_t elements = 0;
   std::uint32_t first_input = 0;
   std::uint32_t first_output = 0;
-  std::size_t offset = 0;  // elements of the tensor before the part
+  // Elements before the part, in the replicas and in the results.
+  std::size_t input_offset = 0;
+  std::size_t output_offset = 0;
 };
 
 struct PackTable {
@@ -25,6 +27,7 @@ struct PackTable {
   // Contract::kConcatenate: replica r contributes counts[r] elements to each of `outer` rows of the result.
   std::vector<std::size_t> counts;
   std::size_t outer = 1;
+  std::size_t first_row = 0;  // rows of the tensors before these
 
   std::size_t elements() const {
     std::size_t sum = 0;

@@ -130,7 +130,8 @@ class Packing {
         PackMember head = rest;
         head.elements = room;
         if (room > 0) add(s, head);
-        rest.offset += room;
+        rest.input_offset += room;
+        rest.output_offset += room;
         rest.elements -= room;
         ++part;
         room = part + 1 == parts ? total - each * (parts - 1) : each;

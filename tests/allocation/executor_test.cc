@@ -51,7 +51,7 @@ TEST(ExecutorAllocation, NoneWhereMessagesAreSent) {
   const std::unique_ptr<engine::DeviceEngine> engine =
       engine::make_host_engine({.threads = 2, .pool_limit_bytes = {}});
   const std::vector<plan::PackTable> tables{{{{kElements, 0, 2}}, {}, 1}};
-  Instance instance(exec::bind(plan, tables, 4, *engine));
+  Instance instance(exec::bind(plan, tables, 4, {*engine}));
   std::vector<std::vector<float>> memory(4, std::vector<float>(kElements));
   for (std::size_t i = 0; i < 4; ++i) {
     instance.bases()[i] = reinterpret_cast<std::byte*>(memory[i].data());

@@ -278,22 +278,13 @@ TEST(Channels, ChainsOfManyLanesInTheWorstOrder) {
   run_and_expect(with_lanes_in_order(plan, order), {{5, 2}, {}, 1});
 }
 
-TEST(Channels, MessagesTakeTheMemoryOfTheLongest) {
-  Harness harness(plan::sample::ring(3, types_of(ReduceOp::kMean, DType::kFloat16)), {{{10}, {}, 1}},
-                  engine());
-  // Chunks of 3, 3 and 4 elements. Sums travel in float32, so do raw chunks.
-  EXPECT_EQ(harness.program().temp_bytes, (std::vector<std::size_t>{12, 16, 12, 12, 16, 12}));
-}
-
 TEST(Channels, NothingThatIsSentBypassesTheCaches) {
   const Harness harness(plan::sample::ring(3, types_of(ReduceOp::kSum, DType::kFloat32)), {{{5000}, {}, 1}},
                         engine());
   std::size_t streaming = 0;
-  for (const std::vector<BoundStep>& lane : harness.program().lanes) {
-    for (const BoundStep& step : lane) {
-      streaming += step.form.streaming ? 1 : 0;
-      EXPECT_FALSE(step.form.streaming && step.num_sends > 0);
-    }
+  for (const BoundStep& step : harness.program().steps) {
+    streaming += step.form.streaming ? 1 : 0;
+    EXPECT_FALSE(step.form.streaming && step.num_sends > 0);
   }
   EXPECT_EQ(streaming, 3U);  // each worker's last copy
 }
@@ -422,10 +413,6 @@ class Unverified {
     builder_.recv(1, channel_, view_);
     return *this;
   }
-  Unverified& release() {
-    builder_.release(1, channel_);
-    return *this;
-  }
   Unverified& wait(std::int32_t lane, std::int32_t other, std::int32_t step) {
     builder_.wait(lane, other, step);
     return *this;
@@ -433,11 +420,14 @@ class Unverified {
 
   void expect_stuck(std::initializer_list<std::string_view> parts) {
     const std::vector<plan::PackTable> tables{{{{1, 0, 1}}, {}, 1}};
-    Instance instance(exec::bind(std::move(builder_).take(), tables, 2, engine()));
-    float memory[2] = {};
-    for (std::size_t i = 0; i < 2; ++i) instance.bases()[i] = reinterpret_cast<std::byte*>(memory + i);
-    instance.resolve();
-    expect_error([&] { Executor::run(instance, Executor::Deadline::max()); }, ErrorCode::kInternal, parts);
+    const auto bind_and_run = [&] {
+      Instance instance(exec::bind(std::move(builder_).take(), tables, 2, {engine()}));
+      float memory[2] = {};
+      for (std::size_t i = 0; i < 2; ++i) instance.bases()[i] = reinterpret_cast<std::byte*>(memory + i);
+      instance.resolve();
+      Executor::run(instance, Executor::Deadline::max());
+    };
+    expect_error(bind_and_run, ErrorCode::kInternal, parts);
   }
 
  private:
@@ -447,12 +437,11 @@ class Unverified {
 };
 
 TEST(Channels, PlansThatCannotGoOnSayWhere) {
-  Unverified().recv().expect_stuck({"lane 1 waits at step 0", "message on channel 0"});
-  Unverified().send().recv().recv().expect_stuck({"lane 1 waits at step 1", "message on channel 0"});
-  Unverified().send().recv().send().expect_stuck({"lane 0 waits at step 1", "send on channel 0"});
-  Unverified().send().release().expect_stuck({"lane 1 waits at step 0", "release", "channel 0"});
+  Unverified().recv().expect_stuck({"step 0", "not sent"});
+  Unverified().send().recv().recv().expect_stuck({"step 1", "not sent"});
+  Unverified().wait(0, 1, 0).send().recv().expect_stuck({"lane 0 waits at step 0", "for 1 steps of lane 1"});
   Unverified().wait(0, 1, 0).wait(1, 0, 0).expect_stuck(
-      {"lane 0 waits at step 0", "for step 0 of lane 1", "wait: 2"});
+      {"lane 0 waits at step 0", "for 1 steps of lane 1", "wait: 2"});
 }
 
 }  // namespace

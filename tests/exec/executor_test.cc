@@ -101,7 +101,7 @@ TEST(Executor, AsksTheFunctionOncePerCallStep) {
 
 void expect_unbindable(const plan::Plan& plan, const plan::PackTable& table, std::string_view why) {
   const std::vector<plan::PackTable> tables{table};
-  expect_error([&] { exec::bind(plan, tables, 10, engine()); }, ErrorCode::kInternal, {why});
+  expect_error([&] { exec::bind(plan, tables, 10, {engine()}); }, ErrorCode::kInternal, {why});
 }
 
 plan::Pack simple_pack(std::size_t replicas) {
@@ -222,8 +222,9 @@ TEST(Instance, GivesTemporariesBackWhenThereIsNoMemoryForAllOfThem) {
     from = to;
   }
   const std::vector<plan::PackTable> tables{table_of(100)};
-  const std::shared_ptr<const Program> program = exec::bind(std::move(builder).take(), tables, 10, forgetful);
-  EXPECT_EQ(program->temp_bytes, (std::vector<std::size_t>{400, 400}));
+  const std::shared_ptr<const Program> program =
+      exec::bind(std::move(builder).take(), tables, 10, {forgetful});
+  EXPECT_EQ(program->memory_bytes, (std::vector<std::size_t>{400, 400, 0}));
   expect_error([&] { Instance instance(program); }, ErrorCode::kResourceExhausted, {"no memory"});
   EXPECT_EQ(forgetful.blocks_out, 0);
 }

@@ -16,10 +16,10 @@ using plan::PackTable;
 using plan::Role;
 
 Harness::Harness(plan::Plan plan, std::vector<PackSize> sizes, engine::DeviceEngine& engine,
-                 std::uint64_t seed)
+                 std::uint64_t seed, const engine::Limits& limits)
     : plan_(std::move(plan)), sizes_(std::move(sizes)) {
   add_tables(sizes_);
-  instance_ = std::make_unique<Instance>(exec::bind(plan_, tables_, memory_.size(), engine));
+  instance_ = std::make_unique<Instance>(exec::bind(plan_, tables_, memory_.size(), {engine, {}, limits}));
   fill(seed);
 }
 

@@ -62,7 +62,7 @@ void expect_complete(const std::vector<Stream>& streams, const std::vector<PackO
     ASSERT_EQ(one.streams.size(), one.table.members.size());
     ASSERT_FALSE(one.streams.empty());
     for (std::size_t m = 0; m < one.streams.size(); ++m) {
-      ASSERT_EQ(one.table.members[m].offset, taken[one.streams[m]]);
+      ASSERT_EQ(one.table.members[m].input_offset, taken[one.streams[m]]);
       ASSERT_EQ(one.table.members[m].first_input, 4 * one.streams[m]);
       ASSERT_EQ(one.table.members[m].first_output, 4 * one.streams[m] + 2);
       taken[one.streams[m]] += one.table.members[m].elements;

@@ -1,0 +1,103 @@
+// What carries messages between ranks that live in different processes.
+//
+// A call is cut into *beats*, numbered over the whole life of a transport and alike on all ranks. Every
+// ordered pair of ranks has an outbox of `Limits::phases` copies, of which beat b uses copy b mod phases.
+// Each message of a beat has a place of its own in the copy, which both ends know; nothing is overwritten
+// inside a beat, and nothing is given back but the whole copy, when the receiver has finished the beat.
+//
+//   begin(beat) … may_send(peer), write the payload, send(place) … arrival(place), read … finish(beat)
+//
+// Whoever binds a call decides on places; a transport knows nothing of plans. No function blocks: the
+// executor asks again, and sleeps on event_fd() after arm() has said that there is nothing to do.
+//
+// Threads: one at a time. Errors: a peer's death shows in nothing here but messages that do not come; whoever
+// knows of it makes the caller give up, after which only quit() may be called.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace onesum::engine {
+
+// Places begin at multiples of this, and this many bytes before each payload belong to the transport.
+inline constexpr std::size_t kMessageAlignment = 64;
+inline constexpr std::size_t kMessageHeader = 64;
+
+// Of one copy of an outbox. All ranks of a transport have the same.
+struct Limits {
+  std::size_t bytes = 0;       // headers included
+  std::uint32_t messages = 0;  // in one beat
+  unsigned phases = 2;         // copies
+  friend bool operator==(const Limits&, const Limits&) = default;
+};
+
+// Where a message lies in the outbox that it takes.
+struct Place {
+  int peer = 0;              // the rank at the other end
+  std::uint32_t number = 0;  // among the beat's messages from the one rank to the other
+  std::size_t offset = 0;    // of the payload, at least kMessageHeader
+  std::size_t bytes = 0;     // of the payload; may be 0
+  friend bool operator==(const Place&, const Place&) = default;
+};
+
+// The token stands for the call as its rank sees it: ranks that call alike have the same.
+struct Beat {
+  std::uint64_t number = 0;
+  std::uint64_t token = 0;
+};
+
+enum class Arrival : std::uint8_t {
+  kNotYet,
+  kHere,
+  kMismatch,  // a message of this beat came, of another token: the sender is in another call
+  kCorrupt,   // the checksum is wrong
+};
+
+class Transport {
+ public:
+  Transport() = default;
+  virtual ~Transport() = default;
+  Transport(const Transport&) = delete;
+  Transport& operator=(const Transport&) = delete;
+
+  virtual const Limits& limits() const noexcept = 0;
+
+  // The copies' addresses, which stay: payloads are written to outbox + offset and read from inbox + offset.
+  virtual std::byte* outbox(int peer, unsigned phase) noexcept = 0;
+  virtual const std::byte* inbox(int peer, unsigned phase) noexcept = 0;
+
+  // `incoming`: all messages that will come in this beat; it outlives the beat. The beat before is finished.
+  virtual void begin(const Beat& beat, std::span<const Place> incoming) = 0;
+
+  // Whether the copy of the outbox is free, that is, the peer has finished the beat that used it last. Once
+  // true it stays so for the beat.
+  virtual bool may_send(const Beat& beat, int peer) noexcept = 0;
+
+  // The payload is written; may_send said yes. Each place once in a beat.
+  virtual void send(const Beat& beat, const Place& place) = 0;
+
+  // Once kHere it stays so, and the payload may be read, until the beat is finished.
+  virtual Arrival arrival(const Beat& beat, const Place& place) = 0;
+
+  // All of the beat's messages were sent and read.
+  virtual void finish(const Beat& beat) = 0;
+
+  // Whether everything sent so far reaches its receivers without further help of this rank.
+  virtual bool is_flushed() noexcept = 0;
+
+  // Moves what waits to be moved. Cheap if there is nothing.
+  virtual void progress() = 0;
+
+  // Before a sleep: from now on whatever lets one of the questions above be answered otherwise makes
+  // event_fd() readable. False: ask once more first. disarm() after every arm(), whatever it said.
+  virtual bool arm() = 0;
+  virtual void disarm() noexcept = 0;
+  virtual int event_fd() const noexcept = 0;
+
+  // The transport is given up, in the middle of whatever it was doing: when this returns, no memory of the
+  // outboxes and inboxes is written any more. Takes at most about a second; false if that was not enough.
+  virtual bool quit() noexcept = 0;
+};
+
+}  // namespace onesum::engine

@@ -1,0 +1,41 @@
+// Where the messages of a round lie: between lanes of this process in memory of its own, to and from other
+// processes in the outboxes of a transport.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/transport.h"
+#include "exec/messages.h"
+#include "plan/plan.h"
+
+namespace onesum::exec {
+
+// Which ranks of a plan live in this process; nullopt: all of them.
+using OwnRank = std::optional<int>;
+
+enum class Way : std::uint8_t {
+  kForeign,  // between other processes
+  kLocal,    // both ends are here
+  kOutgoing,
+  kIncoming,
+};
+
+struct Posting {
+  Way way = Way::kForeign;
+  engine::Place place;  // kLocal: its offset in the memory for local messages
+};
+
+struct Mail {
+  std::vector<Posting> postings;  // by message of the plan
+  std::size_t local_bytes = 0;    // of all local messages together
+};
+
+// `bytes`: of each message of the plan; -1 of those that the round does not have.
+Mail deal_mail(const plan::Plan& plan, const Messages& messages, std::span<const std::int64_t> bytes,
+               OwnRank own);
+
+}  // namespace onesum::exec

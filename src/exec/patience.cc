@@ -1,0 +1,63 @@
+#include "exec/patience.h"
+
+#include <poll.h>
+#include <sched.h>
+
+namespace onesum::exec {
+namespace {
+
+// Looks in a row before the core is left to others, where there are cores enough.
+constexpr std::uint32_t kSpins = 2000;
+// Turns between two looks at the clock.
+constexpr std::uint32_t kTurnsPerLook = 64;
+constexpr std::chrono::microseconds kAwake{1000};
+
+void relax() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+Patience::~Patience() {
+  if (is_armed_) transport_.disarm();
+}
+
+void Patience::reset() noexcept {
+  looks_ = 0;
+  if (is_armed_) transport_.disarm();
+  is_armed_ = false;
+}
+
+bool Patience::pause(std::chrono::milliseconds longest) {
+  if (is_armed_) {  // and asked again since, in vain
+    sleep(longest);
+    transport_.disarm();
+    is_armed_ = false;
+    return true;
+  }
+  transport_.progress();
+  ++looks_;
+  if (looks_ == 1) sleep_after_ = std::chrono::steady_clock::now() + kAwake;
+  if (!is_crowded_ && looks_ < kSpins) {
+    relax();
+    return false;
+  }
+  sched_yield();
+  if (looks_ % kTurnsPerLook == 0 && std::chrono::steady_clock::now() >= sleep_after_) {
+    is_armed_ = true;
+    if (!transport_.arm()) {
+      transport_.disarm();
+      is_armed_ = false;
+    }
+  }
+  return false;
+}
+
+void Patience::sleep(std::chrono::milliseconds longest) {
+  pollfd event{transport_.event_fd(), POLLIN, 0};
+  ::poll(&event, 1, static_cast<int>(longest.count()));
+}
+
+}  // namespace onesum::exec

@@ -1,0 +1,303 @@
+#include "exec/rounds.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <onesum/error.h>
+
+namespace onesum::exec {
+namespace {
+
+using plan::Contract;
+using plan::PackMember;
+using plan::PackTable;
+
+// Elements of a chunk in a round that is not the last one: kernels and messages then begin at whole cache
+// lines.
+constexpr std::size_t kGrain = 64;
+
+// Appends a run of elements of a pack.
+void append_run(const PackTable& whole, plan::Extent run, PackTable& part) {
+  std::size_t member_begin = 0;
+  for (const PackMember& member : whole.members) {
+    const std::size_t first = std::max(run.offset, member_begin);
+    const std::size_t last = std::min(run.offset + run.length, member_begin + member.elements);
+    if (first < last) {
+      PackMember cut = member;
+      cut.elements = last - first;
+      cut.input_offset += first - member_begin;
+      cut.output_offset += first - member_begin;
+      part.members.push_back(cut);
+    }
+    member_begin += member.elements;
+  }
+}
+
+// Some rows of a concatenation, whole.
+Part rows_of(std::int32_t pack, const PackTable& whole, std::size_t begin, std::size_t end) {
+  Part part{pack, whole};
+  part.table.first_row += begin;
+  part.table.outer = end - begin;
+  return part;
+}
+
+// A part of what one replica brings to one row.
+Part part_of_row(std::int32_t pack, const PackTable& whole, std::size_t row, std::size_t replica,
+                 plan::Extent run) {
+  const std::size_t before = std::accumulate(
+      whole.counts.begin(), whole.counts.begin() + static_cast<std::ptrdiff_t>(replica), std::size_t{0});
+  Part part{pack, whole};
+  std::ranges::fill(part.table.counts, 0);
+  part.table.counts[replica] = run.length;
+  part.table.outer = 1;
+  part.table.first_row = 0;
+  PackMember& member = part.table.members.front();
+  const std::size_t full_row = member.elements;
+  member.elements = run.length;
+  member.input_offset += (whole.first_row + row) * whole.counts[replica] + run.offset;
+  member.output_offset += (whole.first_row + row) * full_row + before + run.offset;
+  return part;
+}
+
+// What the messages of a pack take of the outboxes between ranks, and what is left of them.
+class Outboxes {
+ public:
+  Outboxes(const plan::Plan& plan, const Messages& messages, const engine::Limits& limits)
+      : plan_(plan), limits_(limits), of_pack_(plan.packs.size()) {
+    std::map<std::pair<std::int32_t, std::int32_t>, std::size_t> pairs;
+    for (const Message& message : messages.all) {
+      const plan::Buffer& slot = plan.buffer(message.buffer);
+      const plan::Channel& channel = plan.channel(message.channel);
+      const std::pair ranks{plan.rank_of(channel.from), plan.rank_of(channel.to)};
+      const std::size_t pair = pairs.emplace(ranks, pairs.size()).first->second;
+      of_pack_[static_cast<std::size_t>(slot.pack)].push_back({pair, message.chunks, size_of(slot.element)});
+    }
+    used_.resize(pairs.size());
+    wanted_.resize(pairs.size());
+    is_whole_.resize(plan.packs.size());
+    for (const plan::Lane& lane : plan.lanes) {
+      for (const plan::Step& step : lane.steps) {
+        if (step.op != plan::Op::kCall) continue;
+        is_whole_[static_cast<std::size_t>(plan.buffer(plan.destinations(step).front().buffer).pack)] = true;
+      }
+    }
+  }
+
+  void empty() {
+    std::ranges::fill(used_, Used{});
+    is_empty_ = true;
+  }
+  bool are_empty() const { return is_empty_; }
+
+  bool has_room(const Part& part) {
+    wanted_ = used_;
+    if (is_whole_[static_cast<std::size_t>(part.pack)]) return true;
+    const plan::Split& split = plan_.pack(part.pack).split;
+    for (const Mail& mail : of_pack_[static_cast<std::size_t>(part.pack)]) {
+      const std::size_t length = extent_of(part, split, mail.chunks).length;
+      Used& used = wanted_[mail.pair];
+      used.bytes += room_of(length * part.table.outer * mail.element_bytes);
+      ++used.messages;
+      if (used.bytes > limits_.bytes || used.messages > limits_.messages) return false;
+    }
+    return true;
+  }
+
+  // What has_room was asked for last.
+  void take() {
+    std::swap(used_, wanted_);
+    is_empty_ = false;
+  }
+
+ private:
+  struct Mail {
+    std::size_t pair;
+    plan::Chunks chunks;
+    std::size_t element_bytes;
+  };
+  struct Used {
+    std::size_t bytes = 0;
+    std::size_t messages = 0;
+  };
+
+  const plan::Plan& plan_;
+  const engine::Limits& limits_;
+  std::vector<std::vector<Mail>> of_pack_;
+  std::vector<bool> is_whole_;  // by pack: a function takes it whole, whatever room there is
+  std::vector<Used> used_;      // by pair of ranks
+  std::vector<Used> wanted_;    // if the part asked for were taken
+  bool is_empty_ = true;
+};
+
+// Deals the packs out, one after the other, each in parts as large as there is room for.
+class Cutter {
+ public:
+  Cutter(const plan::Plan& plan, const Messages& messages, const engine::Limits& limits)
+      : plan_(plan), outboxes_(plan, messages, limits) {}
+
+  std::vector<Round> cut(std::span<const PackTable> tables) {
+    rounds_.emplace_back();
+    for (std::size_t pack = 0; pack < tables.size(); ++pack)
+      add(static_cast<std::int32_t>(pack), tables[pack]);
+    return std::move(rounds_);
+  }
+
+ private:
+  void add(std::int32_t pack, const PackTable& table) {
+    if (take_if_room({pack, table})) return;
+    const plan::Pack& p = plan_.pack(pack);
+    if (p.contract == Contract::kReduce) {
+      add_elements(pack, table);
+    } else if (p.contract == Contract::kConcatenate && plan::is_by_counts(p.split)) {
+      add_rows(pack, table);
+    } else {
+      next_round();
+      if (!take_if_room({pack, table})) refuse(pack, "its parts cannot be cut");
+    }
+  }
+
+  void add_elements(std::int32_t pack, const PackTable& table) {
+    const plan::Split& split = plan_.pack(pack).split;
+    std::vector<plan::Extent> chunks;
+    std::size_t longest = 0;
+    for (std::uint32_t c = 0; c < plan::num_chunks(split); ++c) {
+      chunks.push_back(plan::extent_of(split, table.elements(), {}, {c, 1}));
+      longest = std::max(longest, chunks.back().length);
+    }
+    const auto lengths = [&](std::size_t begin, std::size_t end) {
+      Part part{pack, {}};
+      for (const plan::Extent& chunk : chunks) {
+        part.chunk_lengths.push_back(std::min(end, chunk.length) - std::min(begin, chunk.length));
+      }
+      return part;
+    };
+    add_runs(pack, longest, lengths, [&](std::size_t begin, std::size_t end) {
+      Part part = lengths(begin, end);
+      for (std::size_t c = 0; c < chunks.size(); ++c) {
+        append_run(table, {chunks[c].offset + begin, part.chunk_lengths[c]}, part.table);
+      }
+      return part;
+    });
+  }
+
+  // Whole rows where one has room, else every row replica by replica.
+  void add_rows(std::int32_t pack, const PackTable& table) {
+    next_round();
+    if (outboxes_.has_room(rows_of(pack, table, 0, 1))) {
+      const auto rows = [&](std::size_t begin, std::size_t end) { return rows_of(pack, table, begin, end); };
+      add_runs(pack, table.outer, rows, rows);
+      return;
+    }
+    for (std::size_t row = 0; row < table.outer; ++row) {
+      for (std::size_t replica = 0; replica < table.counts.size(); ++replica) {
+        const auto run = [&](std::size_t begin, std::size_t end) {
+          return part_of_row(pack, table, row, replica, {begin, end - begin});
+        };
+        add_runs(pack, table.counts[replica], run, run);
+      }
+    }
+  }
+
+  // `length` units in runs as long as there is room for. `outline` makes what tells how much a run takes,
+  // `make` the whole part.
+  template <class Outline, class Make>
+  void add_runs(std::int32_t pack, std::size_t length, const Outline& outline, const Make& make) {
+    std::size_t in_empty_round = 0;  // as many as it has room for; 0: not known yet
+    for (std::size_t begin = 0; begin < length;) {
+      if (is_in_round(pack)) next_round();
+      const std::size_t left = length - begin;
+      const auto has_room = [&](std::size_t count) {
+        return outboxes_.has_room(outline(begin, begin + count));
+      };
+      std::size_t count = std::min(in_empty_round, left);
+      if (!outboxes_.are_empty() || count == 0) count = most(left, has_room);
+      if (outboxes_.are_empty() && count < left) in_empty_round = count;
+      if (count == 0) {
+        if (outboxes_.are_empty()) refuse(pack, "those of a single element are more than that");
+        next_round();
+        continue;
+      }
+      if (!take_if_room(make(begin, begin + count))) refuse(pack, "they do not shrink with its size");
+      begin += count;
+    }
+  }
+
+  // The largest count that has room: everything, a multiple of the grain, or, in an empty round, any number.
+  template <class HasRoom>
+  std::size_t most(std::size_t left, const HasRoom& has_room) const {
+    if (has_room(left)) return left;
+    const std::size_t grains = last_true(left / kGrain, [&](std::size_t n) { return has_room(n * kGrain); });
+    if (grains > 0 || !outboxes_.are_empty()) return grains * kGrain;
+    return last_true(std::min(left, kGrain), has_room);
+  }
+
+  // The last number up to `most` of which `holds` is true, which is so up to some number; 0: of none.
+  template <class Predicate>
+  static std::size_t last_true(std::size_t most, const Predicate& holds) {
+    std::size_t low = 0;
+    while (low < most) {
+      const std::size_t middle = low + (most - low + 1) / 2;
+      if (holds(middle)) {
+        low = middle;
+      } else {
+        most = middle - 1;
+      }
+    }
+    return low;
+  }
+
+  bool take_if_room(Part part) {
+    if (!outboxes_.has_room(part)) return false;
+    outboxes_.take();
+    rounds_.back().push_back(std::move(part));
+    return true;
+  }
+
+  void next_round() {
+    if (outboxes_.are_empty()) return;
+    outboxes_.empty();
+    rounds_.emplace_back();
+  }
+
+  // Once is enough: a round runs the plan once.
+  bool is_in_round(std::int32_t pack) const {
+    return !rounds_.back().empty() && rounds_.back().back().pack == pack;
+  }
+
+  [[noreturn]] void refuse(std::int32_t pack, const std::string& why) const {
+    throw Error(ErrorCode::kResourceExhausted,
+                plan_.algorithm + ": the messages of pack " + std::to_string(pack) +
+                    " between two workers have no room in what is shared between them, and " + why +
+                    "; choose another algorithm or fewer shards");
+  }
+
+  const plan::Plan& plan_;
+  Outboxes outboxes_;
+  std::vector<Round> rounds_;
+};
+
+}  // namespace
+
+plan::Extent extent_of(const Part& part, const plan::Split& split, plan::Chunks chunks) {
+  const std::vector<std::size_t>& lengths = part.chunk_lengths;
+  if (lengths.empty()) return plan::extent_of(split, part.table.elements(), part.table.counts, chunks);
+  const auto first = lengths.begin() + chunks.first;
+  return {std::accumulate(lengths.begin(), first, std::size_t{0}),
+          std::accumulate(first, first + chunks.count, std::size_t{0})};
+}
+
+std::size_t room_of(std::size_t payload_bytes) noexcept {
+  const std::size_t lines = (payload_bytes + engine::kMessageAlignment - 1) / engine::kMessageAlignment;
+  return engine::kMessageHeader + lines * engine::kMessageAlignment;
+}
+
+std::vector<Round> rounds_of(const plan::Plan& plan, const Messages& messages,
+                             std::span<const PackTable> tables, const engine::Limits& limits) {
+  return Cutter(plan, messages, limits).cut(tables);
+}
+
+}  // namespace onesum::exec
