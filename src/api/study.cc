@@ -11,12 +11,24 @@
 namespace onesum::api {
 namespace {
 
+// CPUs become devices only where an algorithm may use them.
+void add_hosts(const StudiedAllReduce& study, collective::Topology& topology) {
+  topology.gpus.assign(topology.device_rank.size(), true);
+  if (study.spec.alg.find("pscpu") == std::string::npos) return;
+  for (std::size_t w = 0; w < study.workers; ++w) {
+    topology.hosts[w] = static_cast<std::int32_t>(topology.device_rank.size());
+    topology.device_rank.push_back(static_cast<std::int32_t>(w));
+    topology.gpus.push_back(false);
+  }
+}
+
 collective::Topology topology_of(const StudiedAllReduce& study) {
   collective::Topology topology;
   for (std::size_t w = 0; w < study.workers; ++w) {
     topology.hosts.push_back(static_cast<std::int32_t>(w * study.devices));
     topology.device_rank.insert(topology.device_rank.end(), study.devices, static_cast<std::int32_t>(w));
   }
+  if (study.gpus) add_hosts(study, topology);
   return topology;
 }
 
@@ -68,7 +80,7 @@ SimulatedAllReduce simulate(const StudiedAllReduce& study, std::size_t elements,
   SimulatedAllReduce result;
   result.algorithm = to_string(scheme);
   result.order = streamed.order();
-  result.cost = plan::timeline(streamed.lanes(), plan::Sizes{{elements}, {{}}}, constants);
+  result.cost = plan::timeline(streamed.lanes(), plan::Sizes{{elements}, {{}}}, constants, streamed.links());
   result.bound = plan::lower_bound(pack_of(task), topology.device_rank, task.replicas.front().element,
                                    elements, constants);
   return result;

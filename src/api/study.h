@@ -25,6 +25,8 @@ struct StudiedAllReduce {
   bool in_place = false;
   AllReduceSpec spec;  // not "auto"
   Numerics numerics = Numerics::kCanonical;
+  bool gpus =
+      false;  // devices are GPUs, beside which every worker has its CPU; else CPUs, the first its CPU:0
 };
 
 struct SimulatedAllReduce {

@@ -1,16 +1,17 @@
 #include "cli/plan_command.h"
 
 #include <algorithm>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <onesum/error.h>
 
+#include "base/amounts.h"
 #include "cli/json_object.h"
 #include "cli/output.h"
 #include "cli/plan_subject.h"
-#include "cli/quantities.h"
 #include "cli/table.h"
 #include "plan/cost.h"
 #include "plan/draw.h"
@@ -95,8 +96,9 @@ std::string device_summary(const plan::Cost& cost) {
 std::string order_text(const PlanSubject& subject, const Findings& findings) {
   std::string text = fmt::format("order of additions: {}\n", subject.plan.order);
   if (!findings.proof) return text + fmt::format("not right: {}\n", findings.fault);
-  for (std::size_t p = 0; p < findings.proof->packs.size(); ++p) {
-    text += fmt::format("pack {} = {}\n", p, findings.proof->packs[p].expression);
+  const auto expression_of = [&](std::size_t p) { return findings.proof->packs[p].expression; };
+  for (const auto& [expression, packs] : grouped(findings.proof->packs.size(), expression_of)) {
+    text += fmt::format("{} = {}\n", numbered("pack", packs), expression);
   }
   return text;
 }
@@ -114,8 +116,13 @@ std::string steps_text(const plan::Cost& cost) {
 }
 
 std::string levels_text(const plan::Cost& cost) {
-  return fmt::format("across workers: {}; between devices of a worker: {}\n", level_text(cost.across),
-                     level_text(cost.inside));
+  std::string native;
+  if (cost.native.steps > 0) {
+    native = fmt::format("native collectives: {} {}, {} between devices at least\n", cost.native.steps,
+                         cost.native.steps == 1 ? "step" : "steps", format_bytes(cost.native.bytes));
+  }
+  return native + fmt::format("across workers: {}; between devices of a worker: {}\n",
+                              level_text(cost.across), level_text(cost.inside));
 }
 
 std::string time_text(const plan::Cost& cost, const std::optional<plan::LowerBound>& bound,
@@ -130,15 +137,23 @@ std::string time_text(const plan::Cost& cost, const std::optional<plan::LowerBou
   return text + fmt::format("  ({})\n", to_text(constants));
 }
 
+// "packs 0 to 114: 64 to 16384 elements in 1 chunk", a line for each way of cutting them.
 std::string packs_text(const PlanSubject& subject) {
-  std::string text;
-  for (std::size_t p = 0; p < subject.plan.packs.size(); ++p) {
-    const plan::Pack& pack = subject.plan.packs[p];
-    text += fmt::format("pack {}: ", p);
-    if (subject.has_sizes) text += fmt::format("{} elements in ", subject.sizes.pack_lengths[p]);
+  const auto chunks_of = [&](std::size_t p) -> std::string {
     std::vector<std::string> levels;
-    for (const plan::SplitLevel& level : pack.split) levels.push_back(std::to_string(level.parts));
-    text += levels.empty() ? "1 chunk\n" : fmt::format("{} chunks\n", fmt::join(levels, " x "));
+    for (const plan::SplitLevel& level : subject.plan.packs[p].split)
+      levels.push_back(std::to_string(level.parts));
+    return levels.empty() ? "1 chunk" : fmt::format("{} chunks", fmt::join(levels, " x "));
+  };
+  std::string text;
+  for (const auto& [chunks, packs] : grouped(subject.plan.packs.size(), chunks_of)) {
+    text += numbered("pack", packs) + ": ";
+    if (subject.has_sizes) {
+      const auto length = [&](std::size_t p) { return subject.sizes.pack_lengths[p]; };
+      const auto [least, largest] = std::ranges::minmax(packs, {}, length);
+      text += fmt::format("{} elements in ", format_range(length(least), length(largest)));
+    }
+    text += chunks + "\n";
   }
   return text;
 }
@@ -149,6 +164,11 @@ std::string cost_text(const PlanSubject& subject, const Findings& findings) {
   if (!subject.has_sizes) return text + "bytes and time: unknown without --bytes\n";
   text += cost.devices.size() <= kMostListedDevices ? device_table(subject, cost) : device_summary(cost);
   return text + levels_text(cost) + time_text(cost, findings.bound, findings.constants);
+}
+
+void print_words(const PlanSubject& subject, bool say_verified) {
+  print(fmt::format("{}\n{}{}", subject.title, subject.explanation,
+                    say_verified ? fmt::format("{}\n", kProved) : ""));
 }
 
 void print_text(const PlanSubject& subject, const Findings& findings, bool say_verified) {
@@ -194,6 +214,11 @@ void set_cost(JsonObject& line, const plan::Cost& cost, const std::optional<plan
     return object;
   };
   line.set("across", level(cost.across)).set("inside", level(cost.inside));
+  if (cost.native.steps > 0) {
+    JsonObject native;
+    native.set("steps", cost.native.steps).set("bytes", cost.native.bytes);
+    line.set("native", native);
+  }
   line.set("predicted_us", rounded(cost.seconds * 1e6, 3));
   if (bound) line.set("lower_bound_us", rounded(bound->seconds * 1e6, 3)).set("bound_by", bound->reason);
 }
@@ -266,9 +291,13 @@ void run_plan(const PlanOptions& options) {
   const plan::CostConstants constants = use_links(options.links);
   if (options.simulate) return run_simulation(options, constants);
   const PlanSubject subject = subject_of(options);
-  const Findings findings = look_at(subject, constants, options.verify);
+  const bool only_words = options.explain && !options.text && !options.json;
+  const Findings findings =
+      only_words && !options.verify ? Findings{} : look_at(subject, constants, options.verify);
   if (options.draw) draw(subject, *options.draw);
-  if (options.json) {
+  if (only_words) {
+    print_words(subject, options.verify);
+  } else if (options.json) {
     print_json(subject, findings, options.verify);
   } else {
     print_text(subject, findings, options.verify);

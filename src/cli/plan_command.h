@@ -19,6 +19,7 @@ struct PlanOptions {
   std::optional<AllReduceSpecs> spec;      // absent: the sum is formed on one device
   std::optional<std::size_t> workers;      // embedded; absent: this process alone
   std::size_t devices = 2;                 // of each worker
+  std::string device_type = "CPU";         // or "GPU"; plans need no engine
   std::optional<std::size_t> bytes;        // of one replica of one tensor
   std::optional<std::string> shapes_file;  // or many tensors
   DType dtype = DType::kFloat32;
@@ -32,7 +33,8 @@ struct PlanOptions {
   LinkOptions links;
 
   bool simulate = false;  // no plan, only what it would cost
-  bool explain = false;
+  bool explain = false;   // in words
+  bool text = false;      // the plan itself beside the words
   bool verify = false;
   std::optional<std::string> draw;  // file for the drawing
   bool json = false;

@@ -8,6 +8,7 @@
 #include <onesum/cross_device_ops.h>
 #include <onesum/error.h>
 
+#include "base/amounts.h"
 #include "base/text.h"
 #include "cli/output.h"
 #include "cli/quantities.h"
@@ -42,7 +43,7 @@ std::vector<Device> devices_of(const PlanOptions& options) {
       has_workers(options) ? worker_names(workers_of(options)) : std::vector<std::string>{""};
   for (const std::string& worker : workers) {
     for (std::size_t d = 0; d < options.devices; ++d)
-      devices.push_back(Device(fmt::format("{}/device:CPU:{}", worker, d)).canonical());
+      devices.push_back(Device(fmt::format("{}/device:{}:{}", worker, options.device_type, d)).canonical());
   }
   return devices;
 }
@@ -139,8 +140,8 @@ api::StudiedAllReduce study_of(const PlanOptions& options) {
     throw UsageError(fmt::format("--half: {} is not one algorithm; expected xring, rechd or direct",
                                  quoted(options.spec->to_string())));
   }
-  return {workers_of(options), options.devices,    options.dtype,   options.op,
-          options.in_place,    only_spec(options), options.numerics};
+  return {workers_of(options), options.devices,    options.dtype,    options.op,
+          options.in_place,    only_spec(options), options.numerics, options.device_type == "GPU"};
 }
 
 std::size_t elements_of(const PlanOptions& options) { return shapes_of(options).front().elements(); }
@@ -149,7 +150,8 @@ PlanSubject plan_of_call(const PlanOptions& options) {
   refuse_too_many(options);
   const std::vector<ReduceSpec> specs = specs_of(options);
   const std::unique_ptr<CrossDeviceOps> ops =
-      make_ops(options.spec, options.workers, options.devices, options.num_packs, options.reduce_to);
+      make_ops(options.spec, options.workers, options.devices, options.num_packs, options.reduce_to,
+               options.device_type);
   CommunicationOptions how;
   how.numerics = options.numerics;
   const Plan planned = ops->plan(options.op, specs, options.in_place, how);

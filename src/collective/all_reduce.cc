@@ -12,30 +12,21 @@
 namespace onesum::collective {
 namespace {
 
-constexpr std::array<std::pair<Algorithm, std::string_view>, 7> kNames = {{
-    {Algorithm::kNccl, "nccl"},
-    {Algorithm::kRing, "xring"},
-    {Algorithm::kHalvingDoubling, "rechd"},
-    {Algorithm::kShuffleHosts, "pscpu"},
-    {Algorithm::kShuffleDevices, "psgpu"},
-    {Algorithm::kDirect, "direct"},
-    {Algorithm::kHierarchicalCopy, "hierarchical_copy"},
-}};
+// By the number of the algorithm.
+constexpr std::array<std::string_view, 7> kNames = {
+    "nccl", "xring", "rechd", "pscpu", "psgpu", "direct", "hierarchical_copy"};
+static_assert(kNames.size() == static_cast<std::size_t>(Algorithm::kHierarchicalCopy) + 1);
 
 }  // namespace
 
-std::string_view name_of(Algorithm algorithm) noexcept {
-  for (const auto& [known, name] : kNames) {
-    if (known == algorithm) return name;
-  }
-  return "";
-}
+std::span<const std::string_view> algorithm_names() noexcept { return kNames; }
+
+std::string_view name_of(Algorithm algorithm) noexcept { return kNames[static_cast<std::size_t>(algorithm)]; }
 
 std::optional<Algorithm> algorithm_named(std::string_view name) noexcept {
-  for (const auto& [algorithm, known] : kNames) {
-    if (known == name) return algorithm;
-  }
-  return std::nullopt;
+  const auto found = std::ranges::find(kNames, name);
+  if (found == kNames.end()) return std::nullopt;
+  return static_cast<Algorithm>(found - kNames.begin());
 }
 
 std::string to_string(const Scheme& scheme) {
@@ -129,6 +120,10 @@ plan::Plan all_gather(const Topology& topology, const Task& task, const Scheme& 
 Scheme with_number(Scheme scheme, const Topology& topology, const Task& task, std::size_t number) {
   scheme.number = number % AllReduceWriter(topology, task, scheme).turns();
   return scheme;
+}
+
+bool is_native(const Topology& topology, const Task& task, const Scheme& scheme) {
+  return AllReduceWriter(topology, task, scheme).native() != AllReduceWriter::Native::kNone;
 }
 
 bool is_canonical(const Topology& topology, const Task& task, const Scheme& scheme) {

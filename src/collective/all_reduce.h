@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -16,6 +17,7 @@
 
 namespace onesum::collective {
 
+// The list that every name is checked against and printed from is in all_reduce.cc.
 enum class Algorithm : std::uint8_t {
   kNccl,              // "nccl": NCCL's own on GPUs, our one-pass reduce on everything else
   kRing,              // "xring"
@@ -28,6 +30,7 @@ enum class Algorithm : std::uint8_t {
 
 std::string_view name_of(Algorithm algorithm) noexcept;
 std::optional<Algorithm> algorithm_named(std::string_view name) noexcept;
+std::span<const std::string_view> algorithm_names() noexcept;  // of all, in the order of the enumeration
 
 struct Scheme {
   std::optional<Algorithm> inside;  // the a of a/b; absent: one level, over all devices
@@ -57,6 +60,9 @@ plan::Plan all_reduce(const Topology& topology, const Task& task, const Scheme& 
 // other schemes.
 plan::Plan reduce_scatter(const Topology& topology, const Task& task, const Scheme& scheme);
 plan::Plan all_gather(const Topology& topology, const Task& task, const Scheme& scheme);
+
+// Whether a vendor's library runs it, or the sums inside its workers (collective/native.h).
+bool is_native(const Topology& topology, const Task& task, const Scheme& scheme);
 
 // Whether its sums are canonical.
 bool is_canonical(const Topology& topology, const Task& task, const Scheme& scheme);

@@ -2,21 +2,37 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "collective/hierarchical_copy.h"
+#include "collective/native.h"
 #include "collective/ring.h"
 #include "collective/shuffle.h"
 
 namespace onesum::collective {
 namespace {
 
-// `nccl` on devices that are not GPUs: the one-pass reduce inside a worker, `direct` across workers.
+using Native = AllReduceWriter::Native;
+
+Native native_part_of(const Topology& topology, const Task& task, const Scheme& scheme) {
+  const bool inside = scheme.inside.value_or(scheme.across) == Algorithm::kNccl;
+  if (!inside || !can_run_natively(topology, task)) return Native::kNone;
+  return scheme.across == Algorithm::kNccl ? Native::kAll : Native::kInside;
+}
+
+// `nccl` where it does not run natively, as on devices that are not GPUs: the one-pass reduce inside a
+// worker, `direct` across workers.
 Scheme without_nccl(Scheme scheme) {
   if (scheme.across != Algorithm::kNccl) return scheme;
   if (!scheme.inside) scheme.inside = Algorithm::kNccl;
   scheme.across = Algorithm::kDirect;
   return scheme;
+}
+
+bool is_16_bit_float(const Task& task) {
+  const Element raw = task.replicas.front().element;
+  return raw == Element::kFloat16 || raw == Element::kBFloat16;
 }
 
 std::size_t most_replicas(const Level& level) {
@@ -30,9 +46,11 @@ std::size_t most_replicas(const Level& level) {
 AllReduceWriter::AllReduceWriter(const Topology& topology, const Task& task, const Scheme& scheme)
     : topology_(topology),
       task_(task),
-      scheme_(without_nccl(scheme)),
+      native_(native_part_of(topology, task, scheme)),
+      scheme_(native_ == Native::kAll ? scheme : without_nccl(scheme)),
       level_(make_level()),
       halving_doubling_(level_) {
+  if (native_ == Native::kInside && !has_native_sums(level_)) native_ = Native::kNone;
   choose_owners();
   if (rings_across()) rings_ = ring_orders(level_, topology_, scheme_.shards);
 }
@@ -48,6 +66,7 @@ Cut AllReduceWriter::cut() const {
       result.units = {plan::SplitRule::kPadded, halving_doubling_.units()};
       break;
     case Algorithm::kHierarchicalCopy:
+    case Algorithm::kNccl:
       break;
     default:
       result.units = {plan::SplitRule::kRagged, static_cast<std::uint32_t>(owners_.size())};
@@ -67,6 +86,7 @@ std::size_t AllReduceWriter::turns() const {
 
 void AllReduceWriter::write(Draft& draft) {
   draft.claim_order(draft.scatters() ? order() : "canonical");
+  if (native_ == Native::kAll) return write_native(draft, scheme_.shards);
   for (std::uint32_t shard = 0; shard < cut().shards; ++shard) {
     switch (scheme_.across) {
       case Algorithm::kRing:
@@ -86,6 +106,8 @@ void AllReduceWriter::write(Draft& draft) {
 }
 
 bool AllReduceWriter::has_scripts() const noexcept {
+  if (native_ == Native::kAll) return false;
+  if (native_ == Native::kInside && scheme_.shards > 1) return false;  // lanes of a rank wait for each other
   return scheme_.across == Algorithm::kRing || scheme_.across == Algorithm::kHalvingDoubling;
 }
 
@@ -97,6 +119,13 @@ std::int32_t AllReduceWriter::rank_at(std::size_t position, std::uint32_t shard)
 Script AllReduceWriter::script(Draft& draft, std::size_t position, std::uint32_t shard) {
   if (rings_across()) return ring_lane(draft, level_, rings_[shard], position, shard);
   return halving_doubling_.lane(draft, position, shard);
+}
+
+bool AllReduceWriter::is_ring_of_ranks() const {
+  if (!rings_across() || scheme_.shards > 1) return false;
+  std::set<std::int32_t> ranks;
+  for (const Party& party : level_.parties) ranks.insert(topology_.rank_of(party.device));
+  return ranks.size() == level_.parties.size();
 }
 
 std::vector<plan::Chunks> AllReduceWriter::owned() const {
@@ -121,13 +150,14 @@ Level AllReduceWriter::make_level() const {
     level = level_of_devices(task_);
   } else {
     const bool ring_inside = scheme_.inside == Algorithm::kRing;
-    const bool one_sum = scheme_.fast || ring_inside || rings_across();
+    const bool one_sum = scheme_.fast || ring_inside || rings_across() || native_ == Native::kInside;
     const bool at_host = scheme_.inside == Algorithm::kShuffleHosts;
     level = level_of_workers(task_, topology_, at_host ? Leader::kHost : Leader::kFirstDevice, one_sum);
     if (ring_inside) {
       level.grain = static_cast<std::uint32_t>(most_replicas(level));
       level.ring_inside = level.grain > 1;
     }
+    if (native_ == Native::kInside) sum_natively(level, task_);
   }
   level.narrow = scheme_.fast;
   return level;
@@ -169,6 +199,7 @@ void AllReduceWriter::choose_owners() {
 }
 
 std::string AllReduceWriter::order() const {
+  if (native_ != Native::kNone) return native_order();
   const bool ring_across = rings_across() && !is_canonical_ring();
   const bool ring_inside = level_.ring_inside && level_.grain > 2;
   std::string order = "canonical";
@@ -182,6 +213,15 @@ std::string AllReduceWriter::order() const {
   return order;
 }
 
+std::string AllReduceWriter::native_order() const {
+  std::string order = "native";
+  if (native_ != Native::kAll && level_.parties.size() > 1) {
+    order = rings_across() ? "ring over workers' native sums" : "canonical over workers' native sums";
+  }
+  if (is_16_bit_float(task_)) order.append(", partial sums rounded to 16 bits");
+  return order;
+}
+
 // One addition has no order.
 bool AllReduceWriter::is_canonical_ring() const {
   const std::vector<Party>& parties = level_.parties;
@@ -192,9 +232,7 @@ bool AllReduceWriter::is_canonical_ring() const {
 }
 
 bool AllReduceWriter::rounds_on_the_way() const {
-  const Element raw = task_.replicas.front().element;
-  const bool is_narrow = raw == Element::kFloat16 || raw == Element::kBFloat16;
-  if (!scheme_.fast || !is_narrow || level_.parties.size() == 1) return false;
+  if (!scheme_.fast || !is_16_bit_float(task_) || level_.parties.size() == 1) return false;
   const bool brings_sums = std::ranges::any_of(
       level_.parties, [](const Party& party) { return !party.terms.front().raw || party.terms.size() > 1; });
   const bool passes_sums_on = has_scripts() || scheme_.across == Algorithm::kHierarchicalCopy;

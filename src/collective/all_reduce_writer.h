@@ -37,8 +37,15 @@ class AllReduceWriter {
   std::int32_t rank_at(std::size_t position, std::uint32_t shard) const;
   Script script(Draft& draft, std::size_t position, std::uint32_t shard);
 
+  // Whether it is one ring in which every party is a rank of its own.
+  bool is_ring_of_ranks() const;
+
   // Of xring, rechd and direct over devices: what each party owns between the two halves.
   std::vector<plan::Chunks> owned() const;
+
+  // What a vendor's library runs (collective/native.h): nothing, the sums inside workers, or all of it.
+  enum class Native : std::uint8_t { kNone, kInside, kAll };
+  Native native() const noexcept { return native_; }
 
  private:
   bool rings_across() const { return scheme_.across == Algorithm::kRing; }
@@ -48,9 +55,11 @@ class AllReduceWriter {
   void choose_owners();
   bool is_canonical_ring() const;
   bool rounds_on_the_way() const;
+  std::string native_order() const;
 
   const Topology& topology_;
   const Task& task_;
+  Native native_;
   Scheme scheme_;
   Level level_;
   HalvingDoubling halving_doubling_;

@@ -175,6 +175,21 @@ void Draft::copy(std::int32_t lane, std::int32_t device, std::int32_t source, Ch
   if (!targets_.empty()) builder_.copy(lane, device, targets_, {source, run});
 }
 
+plan::StepRef Draft::native(std::int32_t lane, plan::Collective collective, std::vector<std::int32_t> group,
+                            Chunks run, std::span<const std::int32_t> sources,
+                            std::span<const std::int32_t> destinations) {
+  sources_.clear();
+  targets_.clear();
+  for (const std::int32_t buffer : sources) sources_.push_back({buffer, run});
+  for (const std::int32_t buffer : destinations) targets_.push_back({buffer, run});
+  const std::int32_t number = builder_.add_group(std::move(group));
+  return {lane, builder_.native(lane, collective, number, targets_, sources_)};
+}
+
+plan::StepRef Draft::last_step(std::int32_t lane) const {
+  return {lane, static_cast<std::int32_t>(builder_.plan().lane(lane).steps.size()) - 1};
+}
+
 void Draft::call(std::int32_t lane, std::int32_t device, std::span<const std::int32_t> sources,
                  std::int32_t destination) {
   const Chunks all = builder_.all_chunks(0);

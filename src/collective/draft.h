@@ -35,6 +35,12 @@ struct Message {
   Element element = Element::kFloat32;
 };
 
+// What was written for a party that is summed natively (collective/native.h).
+struct NativeParty {
+  plan::StepRef reduce;
+  std::vector<plan::StepRef> ends;  // the last step of its lane, of every shard but the first
+};
+
 class Draft {
  public:
   // The topology and the task outlive it. `only_rank`: the others' lanes are left out.
@@ -94,15 +100,26 @@ class Draft {
             std::int32_t destination);
   std::int32_t function_result(std::int32_t device);  // a buffer for it
 
+  // Every destination = the native collective of these buffers and of what other ranks bring, over a group of
+  // devices. Returns the step.
+  plan::StepRef native(std::int32_t lane, plan::Collective collective, std::vector<std::int32_t> group,
+                       plan::Chunks run, std::span<const std::int32_t> sources,
+                       std::span<const std::int32_t> destinations);
+  NativeParty& native_party(std::size_t party) { return native_parties_[party]; }
+
+  void wait(std::int32_t lane, plan::StepRef step) { builder_.wait(lane, step.lane, step.step); }
+  plan::StepRef last_step(std::int32_t lane) const;
+  plan::Chunks all_chunks() const { return builder_.all_chunks(0); }
+
   // From here on the lane's rank knows how long the parts of a concatenation are.
   void find_counts(std::int32_t lane) { builder_.counts(lane, 0); }
 
   void claim_order(std::string order) { builder_.claim_order(std::move(order)); }
   plan::Plan take() && { return std::move(builder_).take(); }
 
-  // For plans that are never stored: what was written since the last time is dropped.
+  // For plans that are never stored: what was written, all of it in one lane, and to drop it.
   const plan::Plan& written() const noexcept { return builder_.plan(); }
-  void drop_written() { builder_.drop_steps(); }
+  void drop_written(std::int32_t lane) { builder_.drop_steps(lane); }
 
  private:
   Element element_of(std::int32_t buffer) const { return elements_[static_cast<std::size_t>(buffer)]; }
@@ -117,6 +134,7 @@ class Draft {
   plan::Builder builder_;
   std::unordered_map<std::int32_t, std::int32_t> inputs_, outputs_;  // by replica, by destination
   std::unordered_map<std::int32_t, std::int32_t> replaced_by_;       // replica -> destination, in place
+  std::unordered_map<std::size_t, NativeParty> native_parties_;      // by party
   std::unordered_map<std::int32_t, plan::Chunks> windows_;           // of replicas or results of a half
   struct Line {
     std::int32_t channel = -1;

@@ -90,6 +90,8 @@ class HalvingDoublingLane {
     for (const std::size_t other : first_receivers()) send_result(other);
   }
 
+  void close() { close_party(draft_, lane_, scheme_.level_, party_, shard_); }
+
   void double_up(std::uint32_t hop) {
     const std::size_t partner = partner_at(hop);
     if (hop + 1 < hops()) send_result(partner);
@@ -263,6 +265,7 @@ Script HalvingDoubling::lane(Draft& draft, std::size_t party, std::uint32_t shar
     lane.double_up(hop);
     co_await pause;
   }
+  lane.close();
 }
 
 void HalvingDoubling::write(Draft& draft, std::uint32_t shard) {

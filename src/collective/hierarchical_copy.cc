@@ -46,6 +46,7 @@ class HierarchicalCopy {
       collect(roots_.second);
     }
     collect(roots_.first);
+    for (const auto& [party, terms] : own_) close_party(draft_, lane_, level_, party, shard_);
   }
 
   bool is_here(std::size_t party) const { return draft_.rank_of(device(party)) == rank_; }

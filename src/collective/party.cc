@@ -1,5 +1,7 @@
 #include "collective/party.h"
 
+#include "collective/native.h"
+
 namespace onesum::collective {
 namespace {
 
@@ -32,10 +34,16 @@ std::vector<Term> open_party(Draft& draft, std::int32_t lane, const Level& level
   if (level.ring_inside && own.terms.front().leaves.size() > 1) {
     return {ring_of(draft, lane, level, own, shard)};
   }
+  if (!own.native_replicas.empty()) return {open_native(draft, lane, level, party, shard)};
   std::vector<Term> terms;
   terms.reserve(own.terms.size());
   for (const Term& term : own.terms) terms.push_back(draft.bound(term));
   return terms;
+}
+
+void close_party(Draft& draft, std::int32_t lane, const Level& level, std::size_t party,
+                 std::uint32_t shard) {
+  if (!level.parties[party].native_replicas.empty()) close_native(draft, lane, level, party, shard);
 }
 
 }  // namespace onesum::collective

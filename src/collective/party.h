@@ -8,8 +8,12 @@
 
 namespace onesum::collective {
 
-// The terms of a party of this lane's rank. Where the level says so, the worker's ring is written first.
+// The terms of a party of this lane's rank. Where the level says so, the worker's ring, or its native sum, is
+// written first.
 std::vector<Term> open_party(Draft& draft, std::int32_t lane, const Level& level, std::size_t party,
                              std::uint32_t shard);
+
+// What comes after the last step of the party's lane.
+void close_party(Draft& draft, std::int32_t lane, const Level& level, std::size_t party, std::uint32_t shard);
 
 }  // namespace onesum::collective

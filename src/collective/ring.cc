@@ -42,6 +42,8 @@ class Seat {
 
   void alone() { draft_.finish(lane_, device_, own_, unit(0), outputs_); }
 
+  void close() { close_party(draft_, lane_, level_, party_, shard_); }
+
   // Of an all-gather: the own segment goes where all will be.
   void share() { draft_.copy(lane_, device_, own_.leaves.front().number, unit(position_), onward()); }
 
@@ -161,6 +163,7 @@ Script ring_lane(Draft& draft, const Level& level, const std::vector<std::size_t
   Seat seat(draft, level, order, position, shard);
   if (seat.size() == 1) {
     seat.alone();
+    seat.close();
     co_return;
   }
   if (draft.scatters()) {
@@ -177,6 +180,7 @@ Script ring_lane(Draft& draft, const Level& level, const std::vector<std::size_t
     seat.keep(tick);
     if (is_end_of_stretch(tick, seat.size())) co_await pause;
   }
+  seat.close();
 }
 
 void write_ring(Draft& draft, const Level& level, const std::vector<std::size_t>& order,

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "collective/native.h"
 #include "collective/party.h"
 
 namespace onesum::collective {
@@ -19,6 +20,10 @@ class Shuffle {
     for (std::size_t p = 0; p < level.parties.size(); ++p) {
       parties_[draft.rank_of(level.parties[p].device)].push_back(p);
       most_terms_ = std::max(most_terms_, level.parties[p].terms.size());
+    }
+    if (has_native_sums(level)) {  // a worker's other results come from one of them
+      for (const Party& party : level.parties) results_[draft.rank_of(party.device)] = party.destinations;
+      return;
     }
     for (std::size_t d = 0; d < draft.task().destinations.size(); ++d) {
       const std::int32_t rank = draft.rank_of(draft.task().destinations[d].device);
@@ -67,6 +72,7 @@ class Shuffle {
     for (std::uint32_t number = 0; number < num_units(); ++number) {
       if (owner_rank(number) != rank && results_.contains(rank)) collect(lane, rank, number);
     }
+    for (const auto& [party, own_terms] : terms) close_party(draft_, lane, level_, party, shard_);
   }
 
   std::int32_t owner(std::uint32_t number) const { return owners_[number]; }

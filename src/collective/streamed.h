@@ -26,6 +26,7 @@ class StreamedAllReduce {
 
   // Refer to this object; good for one pass.
   std::span<const plan::TimelineLane> lanes() const noexcept;
+  plan::Links links() const;
 
  private:
   struct State;

@@ -36,6 +36,8 @@ struct Task {
 struct Topology {
   std::vector<std::int32_t> device_rank;
   std::vector<std::int32_t> hosts;  // of each rank, the device that is its CPU:0
+  std::vector<bool> gpus = {};      // of each device, whether it is a GPU; empty: none is
+  bool is_gpu(std::int32_t device) const { return !gpus.empty() && gpus[static_cast<std::size_t>(device)]; }
   std::int32_t rank_of(std::int32_t device) const { return device_rank[static_cast<std::size_t>(device)]; }
   friend bool operator==(const Topology&, const Topology&) = default;
 };

@@ -45,6 +45,10 @@ struct Party {
   std::int32_t device = 0;
   std::vector<Term> terms;                 // leaves are replicas
   std::vector<std::int32_t> destinations;  // results it writes, by their number in the task
+  // Where a native collective sums inside the worker (collective/native.h): all its replicas and results. Of
+  // these `destinations` has the one where the sum is.
+  std::vector<std::int32_t> native_replicas = {};
+  std::vector<std::int32_t> native_results = {};
   friend bool operator==(const Party&, const Party&) = default;
 };
 

@@ -1,5 +1,6 @@
 #include "plan/builder.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace onesum::plan {
@@ -17,6 +18,15 @@ std::int32_t Builder::add_pack(Pack pack) {
 std::int32_t Builder::add_channel(Channel channel) {
   plan_.channels.push_back(channel);
   return static_cast<std::int32_t>(plan_.channels.size() - 1);
+}
+
+std::int32_t Builder::add_group(std::vector<std::int32_t> devices) {
+  std::ranges::sort(devices);
+  const Group group{std::move(devices)};
+  const auto found = std::ranges::find(plan_.groups, group);
+  const auto number = static_cast<std::int32_t>(found - plan_.groups.begin());
+  if (found == plan_.groups.end()) plan_.groups.push_back(group);
+  return number;
 }
 
 std::int32_t Builder::add_lane(std::int32_t rank) {
@@ -70,61 +80,67 @@ Operand Builder::whole(std::int32_t buffer) const { return {buffer, plan_.buffer
 
 std::int32_t Builder::copy(std::int32_t lane, std::int32_t device, std::span<const Operand> destinations,
                            Operand source) {
-  Step step;
-  step.op = Op::kCopy;
+  Step& step = append(lane, Op::kCopy, destinations, std::span(&source, 1));
   step.device = device;
-  return append(lane, step, destinations, std::span(&source, 1));
+  return last_step(lane);
 }
 
 std::int32_t Builder::reduce(std::int32_t lane, std::int32_t device, std::span<const Operand> destinations,
                              std::span<const Operand> sources, Element accumulator, std::int64_t divisor) {
-  Step step;
-  step.op = Op::kReduce;
+  Step& step = append(lane, Op::kReduce, destinations, sources);
   step.device = device;
   step.accumulator = accumulator;
   step.divisor = divisor;
-  return append(lane, step, destinations, sources);
+  return last_step(lane);
 }
 
 std::int32_t Builder::call(std::int32_t lane, std::int32_t device, Operand destination,
                            std::span<const Operand> sources, Element accumulator, std::int64_t divisor) {
-  Step step;
-  step.op = Op::kCall;
+  Step& step = append(lane, Op::kCall, std::span(&destination, 1), sources);
   step.device = device;
   step.accumulator = accumulator;
   step.divisor = divisor;
-  return append(lane, step, std::span(&destination, 1), sources);
+  return last_step(lane);
+}
+
+std::int32_t Builder::native(std::int32_t lane, Collective collective, std::int32_t group,
+                             std::span<const Operand> destinations, std::span<const Operand> sources) {
+  Step& step = append(lane, Op::kNative, destinations, sources);
+  step.collective = collective;
+  step.group = group;
+  for (const std::int32_t device : plan_.group(group).devices) {
+    if (plan_.rank_of(device) != plan_.lane(lane).rank) continue;
+    step.device = device;
+    break;
+  }
+  return last_step(lane);
 }
 
 std::int32_t Builder::recv(std::int32_t lane, std::int32_t channel, Operand view) {
-  Step step;
-  step.op = Op::kRecv;
+  Step& step = append(lane, Op::kRecv, std::span(&view, 1), {});
   step.device = plan_.channel(channel).to;
   step.channel = channel;
-  return append(lane, step, std::span(&view, 1), {});
+  return last_step(lane);
 }
 
 std::int32_t Builder::release(std::int32_t lane, std::int32_t channel) {
-  Step step;
-  step.op = Op::kRelease;
+  Step& step = append(lane, Op::kRelease, {}, {});
   step.device = plan_.channel(channel).to;
   step.channel = channel;
-  return append(lane, step, {}, {});
+  return last_step(lane);
 }
 
 std::int32_t Builder::counts(std::int32_t lane, std::int32_t pack) {
-  Step step;
-  step.op = Op::kCounts;
+  Step& step = append(lane, Op::kCounts, {}, {});
   step.pack = pack;
-  return append(lane, step, {}, {});
+  return last_step(lane);
 }
 
 std::int32_t Builder::wait(std::int32_t lane, std::int32_t other_lane, std::int32_t step_number) {
-  Step step;
-  step.op = Op::kWait;
+  Step& step = append(lane, Op::kWait, {}, {});
   step.lane = other_lane;
   step.step = step_number;
-  return append(lane, step, {}, {});
+  return last_step(lane);
 }
 
 void Builder::claim_order(std::string order) { plan_.order = std::move(order); }
@@ -134,21 +150,29 @@ Plan Builder::take() && {
   return std::move(plan_);
 }
 
-void Builder::drop_steps() {
-  for (Lane& lane : plan_.lanes) lane.steps.clear();
+void Builder::drop_steps(std::int32_t lane) {
+  dropped_ = std::move(plan_.lanes[static_cast<std::size_t>(lane)].steps);
+  dropped_.clear();
   plan_.operands.clear();
 }
 
-std::int32_t Builder::append(std::int32_t lane, Step step, std::span<const Operand> destinations,
-                             std::span<const Operand> sources) {
+// A step is made where it stays: copying what was just written field by field is slow.
+Step& Builder::append(std::int32_t lane, Op op, std::span<const Operand> destinations,
+                      std::span<const Operand> sources) {
+  std::vector<Step>& steps = plan_.lanes[static_cast<std::size_t>(lane)].steps;
+  if (steps.empty()) steps.swap(dropped_);
+  Step& step = steps.emplace_back();
+  step.op = op;
   step.first_operand = static_cast<std::uint32_t>(plan_.operands.size());
   step.num_destinations = static_cast<std::uint16_t>(destinations.size());
   step.num_sources = static_cast<std::uint16_t>(sources.size());
   plan_.operands.insert(plan_.operands.end(), destinations.begin(), destinations.end());
   plan_.operands.insert(plan_.operands.end(), sources.begin(), sources.end());
-  std::vector<Step>& steps = plan_.lanes[static_cast<std::size_t>(lane)].steps;
-  steps.push_back(step);
-  return static_cast<std::int32_t>(steps.size() - 1);
+  return step;
+}
+
+std::int32_t Builder::last_step(std::int32_t lane) const {
+  return static_cast<std::int32_t>(plan_.lane(lane).steps.size() - 1);
 }
 
 }  // namespace onesum::plan

@@ -16,6 +16,7 @@ class Builder {
 
   std::int32_t add_pack(Pack pack);
   std::int32_t add_channel(Channel channel);
+  std::int32_t add_group(std::vector<std::int32_t> devices);  // in any order; one that is there is not added
   std::int32_t add_lane(std::int32_t rank);
 
   // Buffers. The window is the whole pack unless given; an input of a pack with Contract::kConcatenate has
@@ -39,6 +40,9 @@ class Builder {
                       std::span<const Operand> sources, Element accumulator, std::int64_t divisor = 1);
   std::int32_t call(std::int32_t lane, std::int32_t device, Operand destination,
                     std::span<const Operand> sources, Element accumulator, std::int64_t divisor = 1);
+  // On the lane's rank, which owns a device of the group.
+  std::int32_t native(std::int32_t lane, Collective collective, std::int32_t group,
+                      std::span<const Operand> destinations, std::span<const Operand> sources);
   std::int32_t recv(std::int32_t lane, std::int32_t channel, Operand view);
   std::int32_t release(std::int32_t lane, std::int32_t channel);
   std::int32_t counts(std::int32_t lane, std::int32_t pack);
@@ -47,17 +51,20 @@ class Builder {
   void claim_order(std::string order);  // unless it is canonical
   Plan take() &&;                       // its operands laid out in the order of lanes and steps
 
-  // What is there so far; and to forget its steps, for plans that are read while they are written.
+  // What is there so far; and to forget the steps of the one lane that has some, for plans that are read
+  // while they are written. Their memory is left to the next lane that is written.
   const Plan& plan() const noexcept { return plan_; }
-  void drop_steps();
+  void drop_steps(std::int32_t lane);
 
  private:
   std::int32_t add_buffer(Buffer buffer);
-  std::int32_t append(std::int32_t lane, Step step, std::span<const Operand> destinations,
-                      std::span<const Operand> sources);
+  Step& append(std::int32_t lane, Op op, std::span<const Operand> destinations,
+               std::span<const Operand> sources);
+  std::int32_t last_step(std::int32_t lane) const;  // its number
 
   Plan plan_;
   std::int32_t num_temps_ = 0;
+  std::vector<Step> dropped_;  // none; their memory
 };
 
 }  // namespace onesum::plan

@@ -56,6 +56,7 @@ class Composition {
     first_operand_ = static_cast<std::uint32_t>(whole_.operands.size());
     whole_.packs.insert(whole_.packs.end(), part.packs.begin(), part.packs.end());
     append_channels(part);
+    append_groups(part);
     append_buffers(part);
     for (Operand operand : part.operands) {
       operand.buffer += first_buffer_;
@@ -74,6 +75,16 @@ class Composition {
       whole_.channels.push_back(channel);
     }
     next_channel_number_ = std::move(next);
+  }
+
+  // Plans over the same devices share their groups.
+  void append_groups(const Plan& part) {
+    groups_.clear();
+    for (const Group& group : part.groups) {
+      const auto found = std::ranges::find(whole_.groups, group);
+      groups_.push_back(static_cast<std::int32_t>(found - whole_.groups.begin()));
+      if (found == whole_.groups.end()) whole_.groups.push_back(group);
+    }
   }
 
   void append_buffers(const Plan& part) {
@@ -125,6 +136,7 @@ class Composition {
         step.first_operand += first_operand_;
         if (step.channel >= 0) step.channel += first_channel_;
         if (step.pack >= 0) step.pack += first_pack_;
+        if (step.group >= 0) step.group = groups_[static_cast<std::size_t>(step.group)];
         if (step.op == Op::kWait) {
           const auto awaited = static_cast<std::size_t>(step.lane);
           step.lane = places[awaited];
@@ -156,6 +168,7 @@ class Composition {
   std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> next_channel_number_;
   std::map<std::int32_t, std::vector<std::int32_t>> lanes_of_rank_;
   std::int32_t next_temporary_ = 0;
+  std::vector<std::int32_t> groups_;  // of the plan at hand: their numbers in the whole
   // Where the plan at hand begins.
   std::int32_t first_pack_ = 0;
   std::int32_t first_channel_ = 0;

@@ -30,12 +30,19 @@ struct LinkCost {
   std::uint64_t bytes = 0;
 };
 
+// What native collectives move by themselves, which are no messages.
+struct NativeCost {
+  std::uint64_t steps = 0;  // one for each rank that takes part
+  std::uint64_t bytes = 0;  // at least, between devices
+};
+
 struct Cost {
-  std::size_t steps = 0;  // that move or compute: copies, reductions, calls
+  std::size_t steps = 0;  // that move or compute: copies, reductions, calls, native collectives
   std::size_t messages = 0;
   std::size_t longest_chain = 0;  // steps of which each must wait for the one before it
   LinkCost inside;                // messages between devices of one rank
   LinkCost across;                // messages between ranks
+  NativeCost native;
   std::vector<DeviceCost> devices;
   DeviceCost total;
   double seconds = 0;  // predicted, from the first step to the last

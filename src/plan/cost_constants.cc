@@ -103,6 +103,8 @@ CostConstants constants_from_json(std::string_view text) {
     json = Json::parse(text);
   } catch (const Json::parse_error& error) {
     refuse(fmt::format("constants: no JSON at byte {}", error.byte));
+  } catch (const Json::out_of_range&) {
+    refuse("constants: a number is larger than any that can be computed with");
   }
   CostConstants constants;
   const Reader reader(json, "", kKeys);

@@ -182,14 +182,17 @@ class Drawing {
     };
     if (has_step(Op::kReduce)) entry(square(fill_of(Op::kReduce)), "reduce");
     if (has_step(Op::kCopy)) entry(square(fill_of(Op::kCopy)), "copy");
+    if (has_step(Op::kNative)) entry(square(fill_of(Op::kNative)), "native collective");
     if (has_step(Op::kCall)) entry(square(fill_of(Op::kCall)), "user's function");
     if (has(Flow::Kind::kMessage)) entry(line(""), "message");
     if (has(Flow::Kind::kMemory)) entry(line("stroke-dasharray=\"6,3\""), "memory of another device");
     if (has(Flow::Kind::kWait)) entry(line("stroke-dasharray=\"1.5,3\""), "waits for");
+    if (has(Flow::Kind::kMeeting)) entry(line("stroke-width=\"4\""), "run together");
   }
 
   static std::string_view fill_of(Op op) {
     if (op == Op::kReduce) return "#dcebf7";
+    if (op == Op::kNative) return "#e3f1dc";
     return op == Op::kCopy ? "#ffffff" : "#fbe6cf";
   }
 
@@ -278,6 +281,7 @@ class Drawing {
   }
 
   void arrow(const Flow& flow) {
+    if (flow.kind == Flow::Kind::kMeeting) return bar(flow);
     if (flow.from_device == flow.to_device) return vertical_arrow(flow);
     const Point a = start_of(flow);
     const Point b = end_of(flow);
@@ -288,6 +292,16 @@ class Drawing {
     const Point d = flow.to < 0 ? Point{b.x, b.y - 30} : Point{b.x - direction * bend, b.y};
     put("<path d=\"M{:.1f},{:.1f} C{:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f}\" fill=\"none\" {}/>\n", a.x,
         a.y, c.x, c.y, d.x, d.y, b.x, b.y, stroke(flow));
+  }
+
+  // Between two boxes of one native collective, which are in the same row.
+  void bar(const Flow& flow) {
+    const bool rightwards = flow.to_device > flow.from_device;
+    const std::int32_t left = rightwards ? flow.from_device : flow.to_device;
+    const std::int32_t right = rightwards ? flow.to_device : flow.from_device;
+    const Box& box = layout_.boxes[static_cast<std::size_t>(flow.from)];
+    put("<path d=\"M{0:.1f},{1:.1f} L{2:.1f},{1:.1f}\" stroke=\"#8fbf7a\" stroke-width=\"4\"/>\n",
+        column_x(left) + box_width(left), row_y(box.row) + kBoxHeight / 2, column_x(right));
   }
 
   // Within a column, beside the boxes.

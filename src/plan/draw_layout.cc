@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "plan/groups.h"
 #include "plan/locations.h"
 #include "plan/progress.h"
 #include "plan/rules.h"
@@ -18,6 +19,7 @@ class Placing {
   explicit Placing(const Plan& plan)
       : plan_(plan),
         locations_(plan),
+        groups_(plan),
         writers_(locations_.size(), -1),
         senders_(plan.channels.size(), -1),
         lane_row_(plan.lanes.size(), -1),
@@ -40,11 +42,37 @@ class Placing {
       const std::int32_t box =
           box_after_[static_cast<std::size_t>(step.lane)][static_cast<std::size_t>(step.step)];
       if (box >= 0 && step.lane != ref.lane) waits_[lane].push_back(box);
+    } else if (step.op == Op::kNative) {
+      meeting_.push_back(ref);
+      if (meeting_.size() == groups_.members(step.group).size()) add_meeting();
+      return;
     } else if (is_work(step.op)) {
-      add_box(ref, step);
+      add_box(ref, step, row_of(ref, step));
     }
     const std::int32_t last = box_after_[lane].empty() ? -1 : box_after_[lane].back();
     box_after_[lane].push_back(is_work(step.op) ? static_cast<std::int32_t>(layout_.boxes.size()) - 1 : last);
+  }
+
+  const Step& step_at(StepRef ref) const {
+    return plan_.lane(ref.lane).steps[static_cast<std::size_t>(ref.step)];
+  }
+
+  // The boxes of a native collective, one for each rank, in one row that is free for all of them.
+  void add_meeting() {
+    std::ranges::sort(meeting_, {}, [&](StepRef ref) { return step_at(ref).device; });
+    std::int32_t row = 0;
+    for (const StepRef& ref : meeting_) row = std::max(row, row_of(ref, step_at(ref)));
+    const auto is_taken = [&](StepRef ref) { return taken_.contains({step_at(ref).device, row}); };
+    while (std::ranges::any_of(meeting_, is_taken)) ++row;
+    for (std::size_t i = 0; i < meeting_.size(); ++i) {
+      const StepRef ref = meeting_[i];
+      add_box(ref, step_at(ref), row);
+      const auto number = static_cast<std::int32_t>(layout_.boxes.size()) - 1;
+      box_after_[static_cast<std::size_t>(ref.lane)].push_back(number);
+      if (i == 0) continue;
+      add_flow({Flow::Kind::kMeeting, number - 1, number, device_of(number - 1), device_of(number)});
+    }
+    meeting_.clear();
   }
 
   template <class F>
@@ -71,15 +99,22 @@ class Placing {
     if (seen_.insert(key).second) layout_.flows.push_back(flow);
   }
 
-  void add_box(StepRef ref, const Step& step) {
+  // The first row in which a step can be: below all that it waits for.
+  std::int32_t row_of(StepRef ref, const Step& step) {
     const auto lane = static_cast<std::size_t>(ref.lane);
-    const auto number = static_cast<std::int32_t>(layout_.boxes.size());
     std::int32_t row = lane_row_[lane] + 1;
     const auto after = [&](std::int32_t box) {
       if (box >= 0) row = std::max(row, layout_.boxes[static_cast<std::size_t>(box)].row + 1);
     };
+    for (const std::int32_t box : waits_[lane]) after(box);
+    for (const Operand& source : plan_.sources(step)) for_each_writer(source, after);
+    return row;
+  }
+
+  void add_box(StepRef ref, const Step& step, std::int32_t row) {
+    const auto lane = static_cast<std::size_t>(ref.lane);
+    const auto number = static_cast<std::int32_t>(layout_.boxes.size());
     for (const std::int32_t box : waits_[lane]) {
-      after(box);
       add_flow({Flow::Kind::kWait, box, number, device_of(box), step.device});
     }
     waits_[lane].clear();
@@ -87,7 +122,6 @@ class Placing {
       const Buffer& buffer = plan_.buffer(source.buffer);
       const Flow::Kind kind = buffer.role == Role::kView ? Flow::Kind::kMessage : Flow::Kind::kMemory;
       for_each_writer(source, [&](std::int32_t writer) {
-        after(writer);
         const std::int32_t from = writer >= 0 ? device_of(writer) : buffer.device;
         if (from != step.device) add_flow({kind, writer, number, from, step.device});
       });
@@ -133,6 +167,8 @@ class Placing {
 
   const Plan& plan_;
   Locations locations_;
+  Groups groups_;
+  std::vector<StepRef> meeting_;                      // native steps of the collective at hand
   std::vector<std::int32_t> writers_;                 // by location: the box that wrote it; -1: nobody
   std::vector<std::int32_t> senders_;                 // by channel: the box that sent the message in its slot
   std::vector<std::int32_t> lane_row_;                // by lane: of its last box

@@ -8,7 +8,7 @@
 
 namespace onesum::plan {
 
-// A step that moves or computes: a copy, a reduction or a call.
+// A step that moves or computes: a copy, a reduction, a call, or a rank's part of a native collective.
 struct Box {
   StepRef ref;
   std::int32_t device = 0;
@@ -16,12 +16,13 @@ struct Box {
 };
 
 // What a box uses of another device, or waits for; or, with to < 0, a result that it writes on another
-// device.
+// device; or that two run together.
 struct Flow {
   enum class Kind : std::uint8_t {
     kMessage,  // through a channel
     kMemory,   // read or written where it is
     kWait,     // no data
+    kMeeting,  // both are parts of one native collective, in the same row
   };
   Kind kind = Kind::kMemory;
   std::int32_t from = -1;  // box; -1: the replica on from_device

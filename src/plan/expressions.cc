@@ -66,6 +66,10 @@ Expression Expressions::call(Expression arguments, Element type) {
   return intern({Kind::kCall, type, 0, arguments, kNothing});
 }
 
+Expression Expressions::native(Expression arguments, std::int64_t collective, Element type) {
+  return intern({Kind::kNative, type, collective, arguments, kNothing});
+}
+
 Expression Expressions::finish(Expression sum, Element accumulator, std::int64_t divisor, Element result) {
   if (is_integer(accumulator)) return divide(convert(sum, result), divisor, result);
   return convert(divide(sum, divisor, accumulator), result);
@@ -128,6 +132,9 @@ std::string Expressions::to_text(Expression expression, std::size_t longest) con
         break;
       case Kind::kCall:
         push({literal("f("), {node.left, false, ""}, literal(")")});
+        break;
+      case Kind::kNative:
+        push({literal("native("), {node.left, false, ""}, literal(")")});
         break;
       case Kind::kArguments:
         push({{node.left, false, ""}, literal(node.left == kNothing ? "" : ", "), {node.right, false, ""}});

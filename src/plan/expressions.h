@@ -19,11 +19,11 @@ inline constexpr Expression kNothing = 0xffffffff;  // memory that nobody wrote
 
 class Expressions {
  public:
-  enum class Kind : std::uint8_t { kReplica, kAdd, kDivide, kConvert, kCall, kArguments };
+  enum class Kind : std::uint8_t { kReplica, kAdd, kDivide, kConvert, kCall, kNative, kArguments };
   struct Node {
     Kind kind = Kind::kReplica;
     Element type = Element::kFloat32;  // what it was formed in; every value of it is one of this type
-    std::int64_t number = 0;           // kReplica: which; kDivide: by what
+    std::int64_t number = 0;           // kReplica: which; kDivide: by what; kNative: which collective
     Expression left = kNothing;        // the operand, or the first of two
     Expression right = kNothing;
     friend bool operator==(const Node&, const Node&) = default;
@@ -36,6 +36,10 @@ class Expressions {
   // A user's function of some arguments, given as arguments(arguments(a, b), c).
   Expression arguments(Expression list, Expression last);
   Expression call(Expression arguments, Element type);
+
+  // The sum of some arguments by a native collective, in an order that only its library knows: two
+  // collectives of the same give different bits.
+  Expression native(Expression arguments, std::int64_t collective, Element type);
 
   // What a step stores of a sum formed in `accumulator`: divided and rounded once. Integers are converted
   // first and divided in the result's type, everything else the other way round.

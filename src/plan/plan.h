@@ -10,8 +10,9 @@
 // elements at bind, so a plan is the same for every size. A *buffer* is a device's instance of (some chunks
 // of) a pack. Steps read and write runs of chunks of buffers. A *channel* is an ordered stream of messages
 // between two devices with one or more slots: writing to a channel's slot buffer sends, kRecv exposes the
-// oldest message as the channel's view buffer, kRelease returns its slot. *Lanes* run side by side; inside a
-// lane steps run in order.
+// oldest message as the channel's view buffer, kRelease returns its slot. A *group* is a set of devices over
+// which a vendor's library runs whole collectives by itself. *Lanes* run side by side; inside a lane steps
+// run in order.
 #pragma once
 
 #include <cstddef>
@@ -108,6 +109,12 @@ struct Channel {
   friend bool operator==(const Channel&, const Channel&) = default;
 };
 
+// The devices of a native collective: what a vendor's library calls a communicator.
+struct Group {
+  std::vector<std::int32_t> devices;  // ascending
+  friend bool operator==(const Group&, const Group&) = default;
+};
+
 // A run of chunks of a buffer. As a source of kReduce it also carries the order of additions, in postfix: the
 // source is pushed on a stack, then the two topmost entries are added `merges` times. (a+b)+(c+d) is
 // a:0 b:1 c:0 d:2. The sum of all merges of a step is one less than its sources.
@@ -128,21 +135,36 @@ enum class Op : std::uint8_t {
   kWait,     // until step `step` of lane `lane` (of the same rank) is done
   kCounts,  // from here on the lane's rank knows how many elements each replica brings to `pack`, whose split
             // is kCounts. Done when every rank has come to it, so ranks have them in the same order.
+  kNative,  // the rank's part of a collective that a vendor's library runs over `group`: sources are what its
+            // devices bring, destinations what they get, all of one type. Done when every rank with a device
+            // in the group has come to it, so ranks have them in the same order. Nobody knows in which order
+            // the library adds; each result holds every source of all ranks exactly once.
+};
+
+// What a native step does. On each device of the group that is the rank's own:
+enum class Collective : std::uint8_t {
+  kAllReduce,  // a source and a destination, which may be the same
+  kReduce,     // a source; on one device of the group also the destination, which may be the same
+  kBroadcast,  // on one device of the group the source, on all others a destination
 };
 
 // Whether an operation reads and writes buffers, on a device; the others only say when.
-constexpr bool is_work(Op op) noexcept { return op == Op::kCopy || op == Op::kReduce || op == Op::kCall; }
+constexpr bool is_work(Op op) noexcept {
+  return op == Op::kCopy || op == Op::kReduce || op == Op::kCall || op == Op::kNative;
+}
 
 struct Step {
   Op op = Op::kCopy;
-  Element accumulator = Element::kFloat32;  // kReduce, kCall
-  std::int32_t device = 0;                  // where it runs
-  std::int64_t divisor = 1;                 // kReduce, kCall
-  std::int32_t channel = -1;                // kRelease, kRecv
-  std::int32_t lane = -1;                   // kWait
-  std::int32_t step = -1;                   // kWait
-  std::int32_t pack = -1;                   // kCounts
-  std::uint32_t first_operand = 0;          // in Plan::operands: destinations, then sources
+  Element accumulator = Element::kFloat32;         // kReduce, kCall
+  Collective collective = Collective::kAllReduce;  // kNative
+  std::int32_t device = 0;    // where it runs; kNative: the first device of its group that is its rank's own
+  std::int64_t divisor = 1;   // kReduce, kCall
+  std::int32_t channel = -1;  // kRelease, kRecv
+  std::int32_t lane = -1;     // kWait
+  std::int32_t step = -1;     // kWait
+  std::int32_t pack = -1;     // kCounts
+  std::int32_t group = -1;    // kNative
+  std::uint32_t first_operand = 0;  // in Plan::operands: destinations, then sources
   std::uint16_t num_destinations = 0;
   std::uint16_t num_sources = 0;
   friend bool operator==(const Step&, const Step&) = default;
@@ -161,6 +183,7 @@ struct Plan {
   std::vector<Pack> packs;
   std::vector<Buffer> buffers;
   std::vector<Channel> channels;
+  std::vector<Group> groups;  // none twice
   std::vector<Lane> lanes;
   std::vector<Operand> operands;
 
@@ -168,6 +191,7 @@ struct Plan {
   const Pack& pack(std::int32_t number) const { return packs[static_cast<std::size_t>(number)]; }
   const Buffer& buffer(std::int32_t number) const { return buffers[static_cast<std::size_t>(number)]; }
   const Channel& channel(std::int32_t number) const { return channels[static_cast<std::size_t>(number)]; }
+  const Group& group(std::int32_t number) const { return groups[static_cast<std::size_t>(number)]; }
   const Lane& lane(std::int32_t number) const { return lanes[static_cast<std::size_t>(number)]; }
   std::int32_t rank_of(std::int32_t device) const { return device_rank[static_cast<std::size_t>(device)]; }
   std::span<const Operand> destinations(const Step& step) const {

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "plan/groups.h"
 #include "plan/ranks.h"
 #include "plan/refuse.h"
 #include "plan/text.h"
@@ -33,11 +34,18 @@ struct Meeting {
   std::vector<std::int32_t> waiting;  // lanes
 };
 
+// Where the ranks of a group meet for a native collective.
+struct NativeMeeting {
+  std::vector<StepRef> arrived;  // one for each rank
+};
+
 class Run {
  public:
   explicit Run(const Plan& plan)
       : plan_(plan),
         ranks_(plan),
+        groups_(plan),
+        native_(plan.groups.size()),
         slots_(plan.channels.size()),
         next_(plan.lanes.size(), 0),
         waiting_(plan.lanes.size()),
@@ -87,10 +95,14 @@ class Run {
         return;
       }
       perform(ref);
-      schedule_.push_back(ref);
-      ++next_of(lane);
-      wake(waiting_[static_cast<std::size_t>(lane)]);
+      complete(ref);
     }
+  }
+
+  void complete(StepRef ref) {
+    schedule_.push_back(ref);
+    ++next_of(ref.lane);
+    wake(waiting_[static_cast<std::size_t>(ref.lane)]);
   }
 
   // Null if the step can run now, else the list of those who wait for the same.
@@ -104,6 +116,7 @@ class Run {
       return from.sender && !from.receiver ? nullptr : &from.waiting;
     }
     if (step.op == Op::kCounts) return obstacle_of_counts(ref, step);
+    if (step.op == Op::kNative) return obstacle_of_native(ref, step);
     for (const Operand& destination : plan_.destinations(step)) {
       const Buffer& buffer = plan_.buffer(destination.buffer);
       if (buffer.role == Role::kSlot && slot(buffer.index).sender) return &slot(buffer.index).waiting;
@@ -122,6 +135,65 @@ class Run {
     meeting = -1;
     wake(here.waiting);
     return nullptr;
+  }
+
+  // The last rank to come completes the steps of all others, whose lanes go on.
+  std::vector<std::int32_t>* obstacle_of_native(StepRef ref, const Step& step) {
+    std::vector<NativeMeeting>& open = native_[static_cast<std::size_t>(step.group)];
+    const std::int32_t rank = plan_.lane(ref.lane).rank;
+    const auto has_come = [&](const NativeMeeting& meeting) {
+      return std::ranges::any_of(meeting.arrived,
+                                 [&](StepRef other) { return plan_.lane(other.lane).rank == rank; });
+    };
+    const auto meeting = std::ranges::find_if_not(open, has_come);
+    const auto number = static_cast<std::size_t>(meeting - open.begin());
+    if (meeting == open.end()) open.emplace_back();
+    std::vector<StepRef>& arrived = open[number].arrived;
+    if (!arrived.empty()) check_alike(ref, arrived.front());
+    arrived.push_back(ref);
+    if (arrived.size() < groups_.members(step.group).size()) return &at_native_;
+    check_one_root(arrived);
+    arrived.pop_back();
+    for (const StepRef& other : arrived) {
+      complete(other);
+      ready_.push_back(other.lane);
+    }
+    open.erase(open.begin() + static_cast<std::ptrdiff_t>(number));
+    return nullptr;
+  }
+
+  const Operand& any_operand(const Step& step) const { return plan_.operands[step.first_operand]; }
+
+  void check_alike(StepRef ref, StepRef first) const {
+    const Step& step = step_at(ref);
+    const Step& other = step_at(first);
+    const Operand& own = any_operand(step);
+    const Operand& expected = any_operand(other);
+    const Buffer& own_buffer = plan_.buffer(own.buffer);
+    const Buffer& expected_buffer = plan_.buffer(expected.buffer);
+    if (step.collective == other.collective && own_buffer.pack == expected_buffer.pack &&
+        own_buffer.element == expected_buffer.element && own.chunks == expected.chunks) {
+      return;
+    }
+    refuse(fmt::format(
+        "{}, of rank {}, with {}, meets {}, of rank {}, with {}: expected the same collective of the same "
+        "chunks in the same order on every rank",
+        describe(plan_, ref), plan_.lane(ref.lane).rank, contents(own), describe(plan_, first),
+        plan_.lane(first.lane).rank, contents(expected)));
+  }
+
+  void check_one_root(const std::vector<StepRef>& steps) const {
+    const Collective collective = step_at(steps.front()).collective;
+    if (collective == Collective::kAllReduce) return;
+    std::size_t roots = 0;
+    for (const StepRef& ref : steps) {
+      const Step& step = step_at(ref);
+      roots += collective == Collective::kReduce ? step.num_destinations : step.num_sources;
+    }
+    if (roots == 1) return;
+    refuse(fmt::format("{}: the ranks of g{} have {} {} together, expected one",
+                       describe(plan_, steps.front()), step_at(steps.front()).group, roots,
+                       collective == Collective::kReduce ? "destinations" : "sources"));
   }
 
   // A rank comes to its counts number `number`.
@@ -280,12 +352,31 @@ class Run {
       return fmt::format("waits for rank {}, which has not come to it",
                          ranks_.rank(static_cast<std::size_t>(missing - attended_.begin())));
     }
+    if (step.op == Op::kNative) return why_alone(ref, step);
     for (const Operand& destination : plan_.destinations(step)) {
       const Buffer& buffer = plan_.buffer(destination.buffer);
       if (buffer.role != Role::kSlot || !slot(buffer.index).sender) continue;
       return fmt::format("waits for the slot of channel {}, {}", buffer.index, why_taken(buffer.index));
     }
     return "can run";
+  }
+
+  // The first rank that a native step waits for, and what keeps that rank.
+  std::string why_alone(StepRef ref, const Step& step) {
+    for (const NativeMeeting& meeting : native_[static_cast<std::size_t>(step.group)]) {
+      if (std::ranges::find(meeting.arrived, ref) == meeting.arrived.end()) continue;
+      for (const Member& member : groups_.members(step.group)) {
+        const auto is_there = [&](StepRef other) { return plan_.lane(other.lane).rank == member.rank; };
+        if (std::ranges::any_of(meeting.arrived, is_there)) continue;
+        const auto ahead = find_ahead([&](StepRef other) {
+          return plan_.lane(other.lane).rank == member.rank && step_at(other).op == Op::kNative;
+        });
+        return fmt::format("waits for rank {}, which has not come to it; {}", member.rank,
+                           ahead ? "its next native step is " + describe(plan_, *ahead)
+                                 : "no native step of that rank is left");
+      }
+    }
+    return "waits";
   }
 
   void check_all_done() {
@@ -318,6 +409,9 @@ class Run {
 
   const Plan& plan_;
   Ranks ranks_;
+  Groups groups_;
+  std::vector<std::vector<NativeMeeting>> native_;  // by group: those that wait for ranks
+  std::vector<std::int32_t> at_native_;             // lanes that wait so; the last to come lets them go on
   std::vector<Slot> slots_;
   std::vector<std::int32_t> next_;                  // of each lane, the step it stands at
   std::vector<std::vector<std::int32_t>> waiting_;  // of each lane, those that wait for a step of it

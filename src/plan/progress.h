@@ -12,7 +12,8 @@
 namespace onesum::plan {
 
 // All steps of a plan in one order in which they can run with one slot per channel. Message i of a channel is
-// what its ith send wrote and its ith recv exposes.
+// what its ith send wrote and its ith recv exposes. The native steps of one collective follow each other
+// without a step of another kind between them.
 using Schedule = std::vector<StepRef>;
 
 // For a well-formed plan that follows the rules (plan/rules.h). Throws invalid_argument naming the steps
@@ -21,6 +22,9 @@ using Schedule = std::vector<StepRef>;
 //  unreceived;
 //  - where lanes wait for each other, and for what; a counts waits until every rank has come to it;
 //  - where ranks come to the counts of packs in different orders, or twice to those of one;
+//  - where ranks that meet for a native collective are not about the same, or it has not one root; a native
+//    waits until every rank of its group has come to it, so ranks that have them in different orders wait for
+//    ever;
 //  - where a message is left unreceived, or a view unreleased, at the end.
 Schedule run_to_end(const Plan& plan);
 

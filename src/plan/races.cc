@@ -15,10 +15,11 @@ namespace onesum::plan {
 namespace {
 
 // Everything that steps touch, numbered: chunks of buffers; of each channel its sending and its receiving
-// end; of each rank the counts of packs, and the order in which it comes to them. Each belongs to one rank.
+// end; of each rank the counts of packs, and the order in which it comes to them and to native collectives.
+// Each belongs to one rank.
 class Things {
  public:
-  enum class Kind : std::uint8_t { kChunk, kSending, kReceiving, kCounts, kOrderOfCounts };
+  enum class Kind : std::uint8_t { kChunk, kSending, kReceiving, kCounts, kOrderOfCounts, kOrderOfNative };
 
   // How a step touches one of them.
   struct Touch {
@@ -43,7 +44,7 @@ class Things {
     orders_ = counts_ + ranks_.size() * static_cast<std::size_t>(by_counts_);
   }
 
-  std::size_t size() const { return orders_ + ranks_.size(); }
+  std::size_t size() const { return orders_ + 2 * ranks_.size(); }
   std::size_t rank_of(std::int32_t lane) const { return ranks_.of_lane(lane); }
 
   template <class F>
@@ -59,10 +60,14 @@ class Things {
         return f(end_of(Kind::kReceiving, step.channel, true));
       case Op::kRelease:
         return f(end_of(Kind::kReceiving, step.channel, true));
+      case Op::kNative:
+        f(Touch{Kind::kOrderOfNative, true, orders_ + ranks_.size() + rank_of(lane), plan_.lane(lane).rank,
+                0});
+        break;
       default:
         break;
     }
-    read_counts(lane, plan_.sources(step).front(), f);
+    read_counts(lane, plan_.operands[step.first_operand], f);
     for (const Operand& source : plan_.sources(step)) touch(source, false, f);
     for (const Operand& destination : plan_.destinations(step)) touch(destination, true, f);
   }
@@ -103,7 +108,7 @@ class Things {
   std::size_t sending_;  // where each kind begins
   std::size_t receiving_;
   std::size_t counts_;
-  std::size_t orders_ = 0;
+  std::size_t orders_ = 0;                      // of counts, then of native collectives
   std::vector<std::int32_t> number_by_counts_;  // of each pack, among those that are split so; -1: it is not
   std::int32_t by_counts_ = 0;
 };
@@ -318,11 +323,13 @@ class RaceCheck {
     }
   }
 
-  // What two writers of an end of a channel, or of a rank's order of counts, both do.
+  // What two writers of an end of a channel, or of a rank's order of counts or natives, both do.
   static std::string both_do(const Things::Touch& touch) {
     if (touch.kind == Things::Kind::kSending) return fmt::format("send on channel {}", touch.number);
     if (touch.kind == Things::Kind::kReceiving)
       return fmt::format("receive or release on channel {}", touch.number);
+    if (touch.kind == Things::Kind::kOrderOfNative)
+      return fmt::format("are native collectives of rank {}", touch.number);
     return fmt::format("bring counts to rank {}", touch.number);
   }
 

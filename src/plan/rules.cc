@@ -1,7 +1,9 @@
 #include "plan/rules.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -124,6 +126,8 @@ class StepRules {
         return check_copy();
       case Op::kReduce:
         return check_reduce();
+      case Op::kNative:
+        return check_native();
       default:
         return check_call();
     }
@@ -171,8 +175,9 @@ class StepRules {
     for (const Operand& source : plan_.sources(step_)) {
       if (plan_.buffer(source.buffer).role == Role::kSlot)
         fail("reads {}, which is a slot", name_of(source.buffer));
-      if (step_.op != Op::kReduce && touched_.written.has(source.buffer)) {
-        fail("both reads and writes {}, which only a reduce may", name_of(source.buffer));
+      const bool may_overwrite = step_.op == Op::kReduce || step_.op == Op::kNative;
+      if (!may_overwrite && touched_.written.has(source.buffer)) {
+        fail("both reads and writes {}, which only a reduce or a native may", name_of(source.buffer));
       }
     }
   }
@@ -232,6 +237,63 @@ class StepRules {
     check_arithmetic();
   }
 
+  void check_native() const {
+    for (const Operand& operand : operands()) {
+      const Buffer& buffer = plan_.buffer(operand.buffer);
+      if (buffer.role == Role::kSlot || buffer.role == Role::kView) {
+        fail("{} is a message; expected memory of a device", name_of(operand.buffer));
+      }
+      if (buffer.element == element_of(operands().front())) continue;
+      fail("{} is of type {}, {} of type {}", name_of(operands().front().buffer),
+           to_string(element_of(operands().front())), name_of(operand.buffer), to_string(buffer.element));
+    }
+    const Element element = element_of(operands().front());
+    if (step_.collective != Collective::kBroadcast && !sums_natively(element, pack().accumulator)) {
+      fail("adds {} natively, expected a type that native collectives add, and the sum of pack {} in {}",
+           to_string(element), plan_.buffer(operands().front().buffer).pack, to_string(pack().accumulator));
+    }
+    check_native_devices();
+  }
+
+  // Which of the rank's devices in the group have a source and a destination.
+  void check_native_devices() const {
+    const std::int32_t rank = plan_.lane(ref_.lane).rank;
+    std::vector<std::int32_t> own;
+    for (const std::int32_t device : plan_.group(step_.group).devices) {
+      if (plan_.rank_of(device) == rank) own.push_back(device);
+    }
+    const auto devices_of = [&](std::span<const Operand> list, std::string_view what) {
+      std::vector<std::int32_t> devices;
+      for (const Operand& operand : list) devices.push_back(plan_.buffer(operand.buffer).device);
+      std::ranges::sort(devices);
+      const auto twice = std::ranges::adjacent_find(devices);
+      if (twice != devices.end()) fail("has two {}s on device {}, expected one", what, *twice);
+      for (const std::int32_t device : devices) {
+        if (!std::ranges::binary_search(own, device)) {
+          fail("has a {} on device {}, which is not in g{}", what, device, step_.group);
+        }
+      }
+      return devices;
+    };
+    const std::vector<std::int32_t> sources = devices_of(plan_.sources(step_), "source");
+    const std::vector<std::int32_t> destinations = devices_of(plan_.destinations(step_), "destination");
+    const bool broadcasts = step_.collective == Collective::kBroadcast;
+    if (broadcasts && sources.size() > 1) fail("broadcasts {} sources, expected one", sources.size());
+    if (step_.collective == Collective::kReduce && destinations.size() > 1) {
+      fail("reduces to {} destinations, expected one", destinations.size());
+    }
+    for (const std::int32_t device : own) {
+      const bool is_source = std::ranges::binary_search(sources, device);
+      const bool is_destination = std::ranges::binary_search(destinations, device);
+      if (!broadcasts && !is_source) fail("lacks a source on device {} of g{}", device, step_.group);
+      const bool needs = step_.collective == Collective::kAllReduce || (broadcasts && !is_source);
+      if (needs && !is_destination) fail("lacks a destination on device {} of g{}", device, step_.group);
+      if (broadcasts && is_source && is_destination) {
+        fail("has a source and a destination on device {}, expected one of them", device);
+      }
+    }
+  }
+
   void check_call() const {
     const Chunks all{0, num_chunks(pack().split)};
     if (operands().front().chunks != all) {
@@ -258,6 +320,27 @@ void check_wait(const Plan& plan, StepRef ref, const Step& step) {
 bool is_integer(Element element) noexcept {
   if (element == Element::kBool) return false;
   return widens_to(element, Element::kInt128) || widens_to(element, Element::kUInt128);
+}
+
+bool adds_natively(Element element) noexcept {
+  switch (element) {
+    case Element::kBool:
+    case Element::kUInt16:
+    case Element::kInt16:
+    case Element::kComplex64:
+    case Element::kComplex128:
+    case Element::kInt128:
+    case Element::kUInt128:
+      return false;
+    default:
+      return true;
+  }
+}
+
+bool sums_natively(Element element, Element accumulator) noexcept {
+  const bool rounds =
+      (element == Element::kFloat16 || element == Element::kBFloat16) && accumulator == Element::kFloat32;
+  return adds_natively(element) && (element == accumulator || rounds);
 }
 
 bool is_convertible(Element from, Element to) noexcept {

@@ -14,6 +14,15 @@ bool is_integer(Element element) noexcept;
 // reals, from complex to complex. Never from or to bool.
 bool is_convertible(Element from, Element to) noexcept;
 
+// Whether a native collective adds values of a type. What vendors' libraries lack: bool, 16-bit integers,
+// complex numbers, and the wide integers that exist inside plans only.
+bool adds_natively(Element element) noexcept;
+
+// Whether a native collective may form the sums of a pack with this accumulator from sources of `element`: it
+// adds in their own type. 16-bit floats it rounds on the way, which a plan that claims another order than the
+// canonical one may do.
+bool sums_natively(Element element, Element accumulator) noexcept;
+
 // For a well-formed plan. Throws invalid_argument naming the pack, the buffer, or the step and its operands.
 //  - A step runs on a device of its lane's rank and touches buffers of that rank only.
 //  - Inputs, views and the slots' messages are not overwritten, slots not read. A step writes a buffer, and
@@ -24,6 +33,9 @@ bool is_convertible(Element from, Element to) noexcept;
 //  anything to
 //    add or divide; destinations have the accumulator's or the pack's output type. Integers are divided in
 //    the output type only, which then must not be an integer type.
+//  - native: memory of the rank's own devices in its group, neither slots nor views, of one type, one source
+//    and one destination for each as its collective has it (plan/plan.h). What adds has a type that sums
+//    natively.
 //  - wait: for a step of the same rank.
 //  - Replicas of a pack have at most one buffer each, and one element type unless they are concatenated; then
 //    every chunk is brought by exactly one of them. No two temporaries share a number.

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "plan/contracts.h"
+#include "plan/groups.h"
 #include "plan/refuse.h"
 #include "plan/rules.h"
 #include "plan/scalar.h"
@@ -41,6 +42,7 @@ class Simulation {
       : plan_(plan),
         sizes_(sizes),
         options_(options),
+        groups_(plan),
         random_(options.seed),
         memory_(plan.buffers.size()),
         wires_(plan.channels.size()),
@@ -56,7 +58,7 @@ class Simulation {
       for (std::int32_t lane = 0; lane < static_cast<std::int32_t>(plan_.lanes.size()); ++lane) {
         if (is_done(lane)) continue;
         all_done = false;
-        if (can_run(step_of(lane))) ready.push_back(lane);
+        if (can_run(lane)) ready.push_back(lane);
       }
       if (all_done) return;
       if (ready.empty()) refuse("simulation: no lane can go on");
@@ -65,7 +67,7 @@ class Simulation {
         perform(lane);
       } else {
         for (const std::int32_t lane : ready) {
-          if (can_run(step_of(lane))) perform(lane);
+          if (!is_done(lane) && can_run(lane)) perform(lane);
         }
       }
     }
@@ -126,7 +128,9 @@ class Simulation {
     return (run.offset - window.offset) * size_of(buffer.element);
   }
 
-  bool can_run(const Step& step) {
+  bool can_run(std::int32_t lane) {
+    const Step& step = step_of(lane);
+    if (step.op == Op::kNative) return meeting_of(lane).size() == groups_.members(step.group).size();
     if (step.op == Op::kWait)
       return next_[static_cast<std::size_t>(step.lane)] > static_cast<std::size_t>(step.step);
     if (step.op == Op::kRecv) return !wire(step.channel).messages.empty() && !wire(step.channel).held;
@@ -135,6 +139,59 @@ class Simulation {
       if (buffer.role == Role::kSlot && wire(buffer.index).messages.size() >= options_.slots) return false;
     }
     return true;
+  }
+
+  // The lanes that stand at a native step of the same group as this one, the first of each rank.
+  std::vector<std::int32_t> meeting_of(std::int32_t lane) const {
+    const std::int32_t group = step_of(lane).group;
+    std::vector<std::int32_t> lanes;
+    for (const Member& member : groups_.members(group)) {
+      for (std::int32_t other = 0; other < static_cast<std::int32_t>(plan_.lanes.size()); ++other) {
+        if (plan_.lane(other).rank != member.rank || is_done(other)) continue;
+        if (step_of(other).op != Op::kNative || step_of(other).group != group) continue;
+        lanes.push_back(other);
+        break;
+      }
+    }
+    return lanes;
+  }
+
+  // The steps of all ranks at once, added up in canonical order over the group's sources in the order of
+  // ranks; any order would do.
+  void native(const std::vector<std::int32_t>& lanes) {
+    const Step& any = step_of(lanes.front());
+    const Operand& run = plan_.operands[any.first_operand];
+    const Buffer& buffer = plan_.buffer(run.buffer);
+    std::vector<ScalarSource> sources;
+    std::vector<Operand> destinations;
+    for (const std::int32_t lane : lanes) {
+      const Step& step = step_of(lane);
+      const StepRef ref{lane, static_cast<std::int32_t>(next_[static_cast<std::size_t>(lane)])};
+      const Operand& own = plan_.operands[step.first_operand];
+      if (step.collective != any.collective || plan_.buffer(own.buffer).pack != buffer.pack ||
+          plan_.buffer(own.buffer).element != buffer.element || own.chunks != run.chunks) {
+        refuse(describe(plan_, ref) + ": another rank runs another collective");
+      }
+      for (const Operand& source : plan_.sources(step)) {
+        sources.push_back({source_bytes(ref, source).data(), buffer.element, 0});
+      }
+      destinations.insert(destinations.end(), plan_.destinations(step).begin(),
+                          plan_.destinations(step).end());
+    }
+    const bool has_one_root = (any.collective != Collective::kBroadcast || sources.size() == 1) &&
+                              (any.collective != Collective::kReduce || destinations.size() == 1);
+    if (!has_one_root) refuse("simulation: a native collective has not one root");
+    const std::vector<std::uint8_t> merges = canonical_merges(sources.size());
+    for (std::size_t i = 0; i < sources.size(); ++i) sources[i].merges = merges[i];
+    const Element accumulator = sources.size() == 1 ? buffer.element : plan_.pack(buffer.pack).accumulator;
+    const std::size_t count = extent_of(plan_, sizes_, buffer.pack, run.chunks).length;
+    Bytes result(bytes_of(run.buffer, run.chunks));
+    const ScalarDestination to{result.data(), buffer.element};
+    reduce_elements({accumulator, 1, sources, std::span(&to, 1), count});
+    for (const Operand& destination : destinations) {
+      std::ranges::copy(result, destination_bytes(destination).begin());
+    }
+    for (const std::int32_t lane : lanes) ++next_[static_cast<std::size_t>(lane)];
   }
 
   void perform(std::int32_t lane) {
@@ -159,6 +216,8 @@ class Simulation {
       case Op::kCall:
         call(ref, step);
         break;
+      case Op::kNative:
+        return native(meeting_of(lane));
     }
     ++next_[static_cast<std::size_t>(lane)];
   }
@@ -248,6 +307,7 @@ class Simulation {
   const Plan& plan_;
   const Sizes& sizes_;
   const SimulateOptions& options_;
+  Groups groups_;
   std::uint64_t random_;
   std::vector<Bytes> memory_;      // by buffer; slots and views have none
   std::vector<Wire> wires_;        // by channel

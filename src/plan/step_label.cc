@@ -55,12 +55,30 @@ std::string call_of(const Plan& plan, const Step& step) {
   return text + ")";
 }
 
-std::string destinations_of(const Plan& plan, const Step& step) {
+// What a rank's devices bring, and that others bring more.
+std::string native_of(const Plan& plan, const Step& step) {
   std::string text;
+  for (const Operand& source : plan.sources(step)) {
+    text += (text.empty() ? "" : ", ") + buffer_name(plan, step, source);
+  }
+  const bool has_others = std::ranges::any_of(plan.group(step.group).devices, [&](std::int32_t device) {
+    return plan.rank_of(device) != plan.rank_of(step.device);
+  });
+  if (has_others) text += text.empty() ? "…" : ", …";
+  return step.collective == Collective::kBroadcast ? text : "Σ(" + text + ")";
+}
+
+std::string destinations_of(const Plan& plan, const Step& step) {
+  std::string text = step.num_destinations == 0 ? "…" : "";
   for (const Operand& destination : plan.destinations(step)) {
     text += (text.empty() ? "" : ", ") + buffer_name(plan, step, destination);
   }
   return text;
+}
+
+std::string sources_of(const Plan& plan, const Step& step) {
+  if (step.op == Op::kNative) return native_of(plan, step);
+  return step.op == Op::kCall ? call_of(plan, step) : sum_of(plan, step);
 }
 
 std::string count_of(const Plan& plan, const Step& step) {
@@ -72,10 +90,14 @@ std::string count_of(const Plan& plan, const Step& step) {
 }
 
 std::string head_of(const Plan& plan, const Step& step) {
-  constexpr const char* kNames[] = {"copy", "reduce", "recv", "release", "call", "wait", "counts"};
+  constexpr const char* kNames[] = {"copy", "reduce", "recv", "release", "call", "wait", "counts", "native"};
   std::string head = kNames[static_cast<std::size_t>(step.op)];
-  if (step.num_destinations == 0) return head;
-  const Operand& first = plan.destinations(step).front();
+  if (step.op == Op::kNative) {
+    constexpr const char* kCollectives[] = {" all_reduce", " reduce", " broadcast"};
+    head += kCollectives[static_cast<std::size_t>(step.collective)];
+  }
+  if (step.num_destinations + step.num_sources == 0) return head;
+  const Operand& first = plan.operands[step.first_operand];
   const std::int32_t pack = plan.buffer(first.buffer).pack;
   if (plan.packs.size() > 1) head += fmt::format(" p{}", pack);
   if (num_chunks(plan.pack(pack).split) == 1) return head;
@@ -89,13 +111,14 @@ StepLabel step_label(const Plan& plan, StepRef ref, std::size_t longest) {
   constexpr std::size_t kMost = 64;  // operands that are worth writing out before the text is found too long
   const Step& step = plan.lane(ref.lane).steps[static_cast<std::size_t>(ref.step)];
   const std::string divisor = step.divisor == 1 ? "" : fmt::format(" / {}", step.divisor);
-  const bool is_call = step.op == Op::kCall;
   if (!is_work(step.op)) return {head_of(plan, step), "", 0};
   std::vector<std::string> from, to;  // from long to short
   if (step.num_destinations <= kMost) to.push_back(destinations_of(plan, step));
   if (step.num_destinations > 1) to.push_back(count_of(plan, step));
-  if (step.num_sources <= kMost) from.push_back(is_call ? call_of(plan, step) : sum_of(plan, step));
-  if (step.num_sources > 1) from.push_back(fmt::format("{} of {}", is_call ? "f" : "sum", step.num_sources));
+  if (step.num_sources <= kMost) from.push_back(sources_of(plan, step));
+  if (step.num_sources > 1) {
+    from.push_back(fmt::format("{} of {}", step.op == Op::kCall ? "f" : "sum", step.num_sources));
+  }
   StepLabel label{head_of(plan, step), "", 0};
   for (const std::string& sources : from) {  // the order of additions says more than the list of destinations
     for (const std::string& destinations : to) {

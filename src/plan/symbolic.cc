@@ -1,8 +1,11 @@
 #include "plan/symbolic.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "plan/contracts.h"
+#include "plan/groups.h"
 #include "plan/ranks.h"
 #include "plan/refuse.h"
 #include "plan/text.h"
@@ -18,6 +21,7 @@ class Execution {
         locations_(locations),
         expressions_(expressions),
         ranks_(plan),
+        groups_(plan),
         contents_(locations.size()),
         messages_(plan.channels.size()) {
     if (ranks_.size() > 1) {
@@ -30,7 +34,7 @@ class Execution {
   }
 
   void visit(StepRef ref) {
-    const Step& step = plan_.lane(ref.lane).steps[static_cast<std::size_t>(ref.step)];
+    const Step& step = step_at(ref);
     switch (step.op) {
       case Op::kWait:
       case Op::kRelease:  // who reads a view later was refused before
@@ -45,6 +49,11 @@ class Execution {
       case Op::kReduce:
       case Op::kCall:
         compute(ref, step);
+        break;
+      case Op::kNative:
+        check_counts(ref, plan_.operands[step.first_operand]);
+        meeting_.push_back(ref);
+        if (meeting_.size() == groups_.members(step.group).size()) run_native();
         break;
     }
   }
@@ -139,14 +148,51 @@ class Execution {
     }
   }
 
+  const Step& step_at(StepRef ref) const {
+    return plan_.lane(ref.lane).steps[static_cast<std::size_t>(ref.step)];
+  }
+
+  // What a native collective of one source leaves as it is, and what it makes of several.
+  Expression combine(const std::vector<Expression>& values, Collective collective, Element element) {
+    if (collective == Collective::kBroadcast || values.size() == 1) return values.front();
+    Expression arguments = kNothing;
+    for (const Expression value : values) arguments = expressions_.arguments(arguments, value);
+    return expressions_.native(arguments, num_native_, element);
+  }
+
+  // All ranks have come: their steps happen together, each source is read before any destination is written.
+  void run_native() {
+    const Step& any = step_at(meeting_.front());
+    const Operand& operand = plan_.operands[any.first_operand];
+    for (std::uint32_t i = 0; i < operand.chunks.count; ++i) {
+      const std::uint32_t chunk = operand.chunks.first + i;
+      std::vector<Expression> values;
+      for (const StepRef& ref : meeting_) {
+        for (const Operand& source : plan_.sources(step_at(ref))) values.push_back(load(ref, source, chunk));
+      }
+      std::ranges::sort(values);
+      const Expression result = combine(values, any.collective, plan_.buffer(operand.buffer).element);
+      for (const StepRef& ref : meeting_) {
+        for (const Operand& destination : plan_.destinations(step_at(ref))) {
+          contents_[locations_.at(destination.buffer, chunk)] = {result, ref};
+        }
+      }
+    }
+    ++num_native_;
+    meeting_.clear();
+  }
+
   const Plan& plan_;
   const Locations& locations_;
   Expressions& expressions_;
   Ranks ranks_;
+  Groups groups_;
   std::vector<bool> needs_counts_;  // by rank and pack; empty in a plan of one rank
   std::vector<Content> contents_;
   std::vector<Message> messages_;  // by channel
   std::vector<Expression> stack_;
+  std::vector<StepRef> meeting_;  // native steps of one collective; the schedule has them together
+  std::int64_t num_native_ = 0;   // collectives so far
 };
 
 }  // namespace

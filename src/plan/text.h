@@ -4,12 +4,13 @@
 // words do not matter. Numbers are decimal. Packs, channels and buffers are numbered from 0 in the order of
 // their lines.
 //
-//   plan     = "plan" name NL "order" name NL "devices" {rank} NL {pack} {channel} {buffer} {lane}
+//   plan     = "plan" name NL "order" name NL "devices" {rank} NL {pack} {channel} {group} {buffer} {lane}
 //   pack     = "p"N contract element "to" element ["/" divisor] ";" ["split" {level} ";"]
 //              "replicas" {device} ";" "destinations" {device} NL
 //   contract = "reduce" | "concatenate" | "scatter"
 //   level    = ("ragged" | "padded" | "counts") parts
 //   channel  = "c"N device "->" device ["number" N] NL              number 0 is not written
+//   group    = "g"N {device} NL
 //   buffer   = "b"N role "of" "p"N "on" device element [run] NL     no run: the whole pack
 //   role     = ("input" | "output" | "inout" | "temp") index | ("slot" | "view") "c"N
 //   run      = "[" chunk [".." chunk] "]"                           first and last
@@ -21,6 +22,8 @@
 //   step     = "release" "c"N NL
 //   step     = "wait" "lane" N "step" N NL
 //   step     = "counts" "p"N NL
+//   step     = "native" collective "over" "g"N ":" {operand} "=" {operand} NL
+//   collective = "all_reduce" | "reduce" | "broadcast"
 //   operand  = "b"N [run]                                           no run: the buffer's window
 //   sum      = tree ["/" divisor] | tree "+" tree
 //   tree     = operand | "(" tree "+" tree ")"                      the order of additions

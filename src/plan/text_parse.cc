@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "plan/groups.h"
 #include "plan/refuse.h"
 #include "plan/text.h"
 #include "plan/text_line.h"
@@ -32,12 +33,14 @@ class Parser {
   void read_thing(TextLine& line);
   void read_pack(TextLine& line);
   void read_channel(TextLine& line);
+  void read_group(TextLine& line);
   void read_buffer(TextLine& line);
   void read_role(TextLine& line, Buffer& buffer);
   void read_step(TextLine& line);
   void read_copy(TextLine& line, Step& step);
   void read_reduce(TextLine& line, Step& step);
   void read_call(TextLine& line, Step& step);
+  void read_native(TextLine& line, Step& step);
   void read_channel_step(TextLine& line, Step& step);
 
   std::int32_t take_device(TextLine& line) const;
@@ -50,9 +53,10 @@ class Parser {
   std::size_t line_of(const Place& place) const;
 
   Plan plan_;
+  std::optional<Groups> groups_;  // from the first native step on
   std::size_t header_lines_ = 0;
   std::size_t line_number_ = 0;
-  std::vector<std::size_t> pack_lines_, channel_lines_, buffer_lines_, lane_lines_;
+  std::vector<std::size_t> pack_lines_, channel_lines_, group_lines_, buffer_lines_, lane_lines_;
   std::vector<std::vector<std::size_t>> step_lines_;
 };
 
@@ -83,6 +87,8 @@ std::size_t Parser::line_of(const Place& place) const {
       return pack_lines_[place.number];
     case Place::Kind::kChannel:
       return channel_lines_[place.number];
+    case Place::Kind::kGroup:
+      return group_lines_[place.number];
     case Place::Kind::kBuffer:
       return buffer_lines_[place.number];
     case Place::Kind::kLane:
@@ -138,17 +144,21 @@ void take_next(TextLine& line, char letter, std::size_t next) {
 }
 
 void Parser::read_thing(TextLine& line) {
-  if (line.is_reference('p') && plan_.channels.empty() && plan_.buffers.empty()) {
+  if (line.is_reference('p') && plan_.channels.empty() && plan_.groups.empty() && plan_.buffers.empty()) {
     take_next(line, 'p', plan_.packs.size());
     read_pack(line);
-  } else if (line.is_reference('c') && plan_.buffers.empty()) {
+  } else if (line.is_reference('c') && plan_.groups.empty() && plan_.buffers.empty()) {
     take_next(line, 'c', plan_.channels.size());
     read_channel(line);
+  } else if (line.is_reference('g') && plan_.buffers.empty()) {
+    take_next(line, 'g', plan_.groups.size());
+    read_group(line);
   } else if (line.is_reference('b')) {
     take_next(line, 'b', plan_.buffers.size());
     read_buffer(line);
   } else {
-    line.fail("packs (p0 ...), then channels (c0 ...), then buffers (b0 ...), then lanes");
+    line.fail(
+        "packs (p0 ...), then channels (c0 ...), then groups (g0 ...), then buffers (b0 ...), then lanes");
   }
 }
 
@@ -204,6 +214,13 @@ void Parser::read_channel(TextLine& line) {
   }
   plan_.channels.push_back(channel);
   channel_lines_.push_back(line_number_);
+}
+
+void Parser::read_group(TextLine& line) {
+  Group group;
+  while (!line.at_end()) group.devices.push_back(take_device(line));
+  plan_.groups.push_back(std::move(group));
+  group_lines_.push_back(line_number_);
 }
 
 void Parser::read_role(TextLine& line, Buffer& buffer) {
@@ -270,8 +287,10 @@ void Parser::read_step(TextLine& line) {
   } else if (line.take_if("counts")) {
     step.op = Op::kCounts;
     step.pack = line.take_reference('p', plan_.packs.size());
+  } else if (line.take_if("native")) {
+    read_native(line, step);
   } else {
-    line.fail("copy, reduce, recv, release, call, wait, counts or lane");
+    line.fail("copy, reduce, recv, release, call, wait, counts, native or lane");
   }
   plan_.lanes.back().steps.push_back(step);
   step_lines_.back().push_back(line_number_);
@@ -353,6 +372,23 @@ void Parser::read_call(TextLine& line, Step& step) {
   } while (line.take_if(","));
   line.expect(")");
   if (line.take_if("/")) step.divisor = line.take_number("a divisor", 1, kMaxInt64);
+}
+
+// It runs on the first device of the lane's rank; check_well_formed refuses a rank that has none.
+void Parser::read_native(TextLine& line, Step& step) {
+  constexpr std::array kCollectives = {"all_reduce", "reduce", "broadcast"};
+  step.op = Op::kNative;
+  std::size_t which = 0;
+  while (which < kCollectives.size() && !line.take_if(kCollectives[which])) ++which;
+  if (which == kCollectives.size()) line.fail("all_reduce, reduce or broadcast");
+  step.collective = static_cast<Collective>(which);
+  line.expect("over");
+  step.group = line.take_reference('g', plan_.groups.size());
+  if (!groups_) groups_.emplace(plan_);
+  const Member* member = groups_->find(step.group, plan_.lanes.back().rank);
+  if (member != nullptr) step.device = member->device;
+  take_destinations(line, step);
+  while (!line.at_end()) add_source(line, step, take_operand(line));
 }
 
 void Parser::read_channel_step(TextLine& line, Step& step) {

@@ -17,6 +17,8 @@ constexpr std::array kContractNames = {"reduce", "concatenate", "scatter"};
 constexpr std::array kRuleNames = {"ragged", "padded", "counts"};
 constexpr std::array kRoleNames = {"input", "output", "inout", "temp", "slot", "view"};
 
+constexpr std::array kCollectiveNames = {"all_reduce", "reduce", "broadcast"};
+
 template <class Names, class Enum>
 std::string_view name_of(const Names& names, Enum value) {
   return names[static_cast<std::size_t>(value)];
@@ -111,6 +113,19 @@ void print_destinations(Out out, const Plan& plan, const Step& step) {
   fmt::format_to(out, "= ");
 }
 
+void print_native(Out out, const Plan& plan, const Step& step) {
+  fmt::format_to(out, "native {} over g{}: ", name_of(kCollectiveNames, step.collective), step.group);
+  for (const Operand& destination : plan.destinations(step)) {
+    print_operand(out, plan, destination);
+    fmt::format_to(out, " ");
+  }
+  fmt::format_to(out, "=");
+  for (const Operand& source : plan.sources(step)) {
+    fmt::format_to(out, " ");
+    print_operand(out, plan, source);
+  }
+}
+
 void print_step(Out out, const Plan& plan, const Step& step) {
   switch (step.op) {
     case Op::kCopy:
@@ -141,6 +156,9 @@ void print_step(Out out, const Plan& plan, const Step& step) {
     case Op::kCounts:
       fmt::format_to(out, "counts p{}", step.pack);
       break;
+    case Op::kNative:
+      print_native(out, plan, step);
+      break;
   }
 }
 
@@ -158,6 +176,11 @@ std::string to_text(const Plan& plan) {
     const Channel& channel = plan.channels[i];
     fmt::format_to(out, "c{} {} -> {}", i, channel.from, channel.to);
     if (channel.number != 0) fmt::format_to(out, " number {}", channel.number);
+    fmt::format_to(out, "\n");
+  }
+  for (std::size_t i = 0; i < plan.groups.size(); ++i) {
+    fmt::format_to(out, "g{}", i);
+    for (const std::int32_t device : plan.groups[i].devices) fmt::format_to(out, " {}", device);
     fmt::format_to(out, "\n");
   }
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) print_buffer(out, plan, i);

@@ -4,6 +4,7 @@
 #include <bit>
 #include <optional>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include <fmt/format.h>
@@ -62,6 +63,8 @@ struct RankState {
   std::int32_t first_ready = kNone;  // lanes whose steps could begin: the first, which knows the next
   std::int32_t last_ready = kNone;
   std::int32_t meetings = 0;  // that it has come to
+  std::int32_t lanes = 0;
+  std::int32_t hears_from = kNone;  // which rank, with own links
   bool is_busy = false;
 };
 
@@ -78,37 +81,53 @@ struct LaneState {
   bool is_running = false;  // its next step has begun
 };
 
-// Where the ranks bring each other counts.
+// Where ranks bring each other counts, or run a native collective.
 struct Meeting {
   std::size_t arrived = 0;
   Moment last;
+  double seconds = 0;            // that it takes when all are there
   std::int32_t waiting = kNone;  // the first lane
+};
+
+// The native collectives of a group.
+struct GroupState {
+  std::vector<Meeting> meetings;
+  std::unordered_map<std::int32_t, std::int32_t> attended;  // by rank: how many
 };
 
 class Timeline {
  public:
-  Timeline(std::span<const TimelineLane> lanes, const Sizes& sizes, const CostConstants& constants)
+  Timeline(std::span<const TimelineLane> lanes, const Sizes& sizes, const CostConstants& constants,
+           Links links)
       : constants_(constants),
+        has_own_links_(links == Links::kOwn),
         slots_(std::max<std::size_t>(constants.slots, 1)),
         reader_(lanes, sizes, constants),
         lanes_(lanes.size()),
         histories_(lanes.size()),
         unfinished_(lanes.size()) {
     events_.reserve(lanes.size());
-    std::vector<bool> has_lane;
     for (std::size_t i = 0; i < lanes.size(); ++i) {
       const auto rank = static_cast<std::size_t>(lanes[i].rank);
       if (rank >= ranks_.size()) ranks_.resize(rank + 1);
-      has_lane.resize(ranks_.size());
-      has_lane[rank] = true;
+      if (ranks_[rank].lanes++ == 0) {
+        ++num_ranks_;
+      } else if (has_own_links_) {
+        refuse(fmt::format("timeline: rank {} has several lanes; expected one, with links of its own", rank));
+      }
       lanes_[i].rank = lanes[i].rank;
       lanes_[i].is_awaited = lanes[i].is_awaited;
-      events_.push({0, static_cast<std::int32_t>(i)});
+      wake(static_cast<std::int32_t>(i), 0);
     }
-    num_ranks_ = static_cast<std::size_t>(std::ranges::count(has_lane, true));
   }
 
   Cost run() {
+    // Either there are no events, or there is nothing else.
+    while (!runnable_.empty()) {
+      const std::int32_t lane = runnable_.back();
+      runnable_.pop_back();
+      advance(lane, 0);
+    }
     while (!events_.empty()) {
       const Event event = events_.pop();
       advance(event.lane(), event.time());
@@ -139,8 +158,16 @@ class Timeline {
     return freed_[static_cast<std::size_t>(line) * slots_ + slot];
   }
 
-  // Whether nothing else happens before.
-  bool is_next(const Event& event) const { return events_.empty() || event < events_.first(); }
+  // Whether nothing else happens before, or nothing that matters.
+  bool is_next(const Event& event) const {
+    return has_own_links_ || events_.empty() || event < events_.first();
+  }
+
+  // A lane that waited can go on, at this time or, if that is later, at its own.
+  void wake(std::int32_t number, double time) {
+    if (has_own_links_) return runnable_.push_back(number);
+    events_.push({std::max(time, lane_at(number).now.time), number});
+  }
 
   // Runs a lane until it must wait, for something to happen or for a time to come.
   void advance(std::int32_t number, double time) {
@@ -186,6 +213,16 @@ class Timeline {
     freed_.resize(lines_.size() * slots_);
     const auto most = static_cast<std::size_t>(std::max(ends.from_rank, ends.to_rank)) + 1;
     if (ranks_.size() < most) ranks_.resize(most);
+    if (has_own_links_ && ends.from_rank != ends.to_rank) check_is_only_sender(ends);
+  }
+
+  void check_is_only_sender(const LineEnds& ends) {
+    std::int32_t& known = rank_at(ends.to_rank).hears_from;
+    if (known != kNone && known != ends.from_rank) {
+      refuse(fmt::format("timeline: rank {} hears from ranks {} and {}; expected one, with links of its own",
+                         ends.to_rank, known, ends.from_rank));
+    }
+    known = ends.from_rank;
   }
 
   // Lists of lanes that wait: the last to come is the first of the list.
@@ -198,7 +235,7 @@ class Timeline {
     while (list != kNone) {
       const std::int32_t number = list;
       list = lane_at(number).next_waiting;
-      events_.push({std::max(time, lane_at(number).now.time), number});
+      wake(number, time);
     }
   }
 
@@ -216,7 +253,7 @@ class Timeline {
         link = &waiting.next_waiting;
         continue;
       }
-      events_.push({std::max(waiting.now.time, lane.now.time), *link});
+      wake(*link, lane.now.time);
       *link = waiting.next_waiting;
     }
   }
@@ -233,7 +270,10 @@ class Timeline {
         release(lane, action.number);
         break;
       case Action::Kind::kCounts:
-        if (!meet(number, lane)) return false;
+        if (!meet_for_counts(number, lane)) return false;
+        break;
+      case Action::Kind::kNative:
+        if (!meet_natively(number, lane, action)) return false;
         break;
       default:
         if (!wait(number, lane)) return false;
@@ -273,20 +313,42 @@ class Timeline {
     return true;
   }
 
-  bool meet(std::int32_t number, LaneState& lane) {
+  bool meet_for_counts(std::int32_t number, LaneState& lane) {
+    const double seconds = constants_.across.latency * static_cast<double>(std::bit_width(num_ranks_ - 1));
+    return meet(number, lane, meetings_, rank_at(lane.rank).meetings, num_ranks_, seconds);
+  }
+
+  bool meet_natively(std::int32_t number, LaneState& lane, const Action& action) {
+    if (static_cast<std::size_t>(action.number) >= groups_.size()) {
+      groups_.resize(static_cast<std::size_t>(action.number) + 1);
+    }
+    GroupState& group = groups_[static_cast<std::size_t>(action.number)];
+    if (!meet(number, lane, group.meetings, group.attended[lane.rank], reader_.ranks_of_group(action.number),
+              action.seconds)) {
+      return false;
+    }
+    longest_chain_ = std::max(longest_chain_, ++lane.now.chain);
+    return true;
+  }
+
+  // The lane's rank comes to the next of some meetings, of which it has attended so many, of so many ranks.
+  // False: it waits for others.
+  bool meet(std::int32_t number, LaneState& lane, std::vector<Meeting>& meetings, std::int32_t& attended,
+            std::size_t ranks, double seconds) {
     if (lane.meeting == kNone) {
-      lane.meeting = rank_at(lane.rank).meetings++;
-      if (static_cast<std::size_t>(lane.meeting) == meetings_.size()) meetings_.emplace_back();
-      Meeting& meeting = meetings_[static_cast<std::size_t>(lane.meeting)];
+      lane.meeting = attended++;
+      if (static_cast<std::size_t>(lane.meeting) == meetings.size()) meetings.emplace_back();
+      Meeting& meeting = meetings[static_cast<std::size_t>(lane.meeting)];
       meeting.last.wait_for(lane.now);
-      if (++meeting.arrived < num_ranks_) {
+      meeting.seconds = std::max(meeting.seconds, seconds);
+      if (++meeting.arrived < ranks) {
         enlist(meeting.waiting, number);
         return false;
       }
-      meeting.last.time += constants_.across.latency * static_cast<double>(std::bit_width(num_ranks_ - 1));
+      meeting.last.time += meeting.seconds;
       wake_all(meeting.waiting, meeting.last.time);
     }
-    lane.now.wait_for(meetings_[static_cast<std::size_t>(lane.meeting)].last);
+    lane.now.wait_for(meetings[static_cast<std::size_t>(lane.meeting)].last);
     lane.meeting = kNone;
     return true;
   }
@@ -359,8 +421,9 @@ class Timeline {
   }
 
   [[noreturn]] void refuse_stuck() const {
-    constexpr std::string_view kReasons[] = {"a free slot",  "", "a message",      "",
-                                             "another lane", "", "all other ranks"};
+    constexpr std::string_view kReasons[] = {
+        "a free slot",  "", "a message",       "",
+        "another lane", "", "all other ranks", "the other ranks of its group"};
     for (std::size_t i = 0; i < lanes_.size(); ++i) {
       const LaneState& lane = lanes_[i];
       if (lane.next == lane.end) continue;
@@ -372,6 +435,7 @@ class Timeline {
   }
 
   const CostConstants constants_;
+  const bool has_own_links_;
   const std::size_t slots_;
   TimelineReader reader_;
   std::vector<LaneState> lanes_;
@@ -380,18 +444,21 @@ class Timeline {
   std::vector<RankState> ranks_;
   std::size_t num_ranks_ = 0;  // that have lanes
   std::vector<Line> lines_;
-  std::vector<Moment> arrivals_;  // by line and slot
-  std::vector<double> freed_;     // by line and slot
-  std::vector<Meeting> meetings_;
-  EventQueue events_;
+  std::vector<Moment> arrivals_;        // by line and slot
+  std::vector<double> freed_;           // by line and slot
+  std::vector<Meeting> meetings_;       // for counts
+  std::vector<GroupState> groups_;      // by number
+  EventQueue events_;                   // with shared links
+  std::vector<std::int32_t> runnable_;  // lanes, with links of their own
   double seconds_ = 0;
   std::size_t longest_chain_ = 0;
 };
 
 }  // namespace
 
-Cost timeline(std::span<const TimelineLane> lanes, const Sizes& sizes, const CostConstants& constants) {
-  return Timeline(lanes, sizes, constants).run();
+Cost timeline(std::span<const TimelineLane> lanes, const Sizes& sizes, const CostConstants& constants,
+              Links links) {
+  return Timeline(lanes, sizes, constants, links).run();
 }
 
 }  // namespace onesum::plan

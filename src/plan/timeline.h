@@ -9,6 +9,10 @@
 //    seconds_per_byte per byte each; links take messages in the order in which they are sent, each rank has
 //    one of either. Between devices of one rank a message just takes its time.
 //  - counts are known when the last rank has come to them, and ceil(log2 ranks) latencies across have passed.
+//  - A native collective begins when the last rank of its group has come to it. It takes as long as the best
+//    that is known would over the group's slowest links: to all-reduce B bytes over n devices 2 ceil(log2 n)
+//    latencies and 2 (n - 1) / n B bytes, to reduce or broadcast them ceil(log2 n) and B, and `gamma` for
+//    what the devices of a rank read and write. It keeps neither its ranks nor their links from other work.
 // Everything else takes none. Equal inputs give equal results, bit by bit.
 #pragma once
 
@@ -22,7 +26,7 @@
 namespace onesum::plan {
 
 // The next steps of a lane. Their operands, buffers, channels, packs and devices are those of `part`; all of
-// it is valid until the next call of next() for the same lane.
+// it is valid until the next call of next(), of whatever lane.
 struct Stretch {
   const Plan* part = nullptr;
   std::span<const Step> steps;
@@ -43,9 +47,18 @@ struct TimelineLane {
   bool is_awaited = false;       // some wait names it; then the times of its steps are kept, 16 bytes a step
 };
 
+// How ranks come to their links.
+enum class Links : std::uint8_t {
+  kShared,  // ranks may have several lanes, and others may send to the same ranks
+  kOwn,     // every rank has one lane and hears from one other rank, as around a ring. Nobody ever waits for
+            // its turn, so that a lane can be followed as far as its messages go, whatever time it is.
+};
+
 // Parts agree on packs and devices and their numbers; buffers and channels are each part's own, channels with
 // the same ends and number are the same. Lanes must be well formed (plan/well_formed.h). Throws
 // invalid_argument if a lane does not get to its end, naming the lane, the step and what it waits for.
-Cost timeline(std::span<const TimelineLane> lanes, const Sizes& sizes, const CostConstants& constants = {});
+// `links` makes it faster; the result is the same. Throws invalid_argument if it is kOwn and they are not.
+Cost timeline(std::span<const TimelineLane> lanes, const Sizes& sizes, const CostConstants& constants = {},
+              Links links = Links::kShared);
 
 }  // namespace onesum::plan

@@ -1,7 +1,9 @@
 #include "plan/well_formed.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <set>
 #include <string_view>
 #include <unordered_set>
 #include <utility>
@@ -9,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "plan/channel_hash.h"
+#include "plan/groups.h"
 #include "plan/refuse.h"
 
 namespace onesum::plan {
@@ -87,6 +90,22 @@ void check_channels(const Plan& plan, Place& place) {
     require(seen.insert(channel).second,
             "channel {}: there is another one from device {} to device {} with number {}", i, channel.from,
             channel.to, channel.number);
+  }
+}
+
+void check_groups(const Plan& plan, Place& place) {
+  std::set<std::vector<std::int32_t>> seen;
+  for (std::size_t i = 0; i < plan.groups.size(); ++i) {
+    place = {Place::Kind::kGroup, i, 0};
+    const std::vector<std::int32_t>& devices = plan.groups[i].devices;
+    require(!devices.empty(), "g{}: no devices", i);
+    for (const std::int32_t device : devices) {
+      require(is_index(device, plan.device_rank.size()), "g{}: device {} of {}", i, device,
+              plan.device_rank.size());
+    }
+    const bool ascends = std::ranges::adjacent_find(devices, std::ranges::greater_equal()) == devices.end();
+    require(ascends, "g{}: expected its devices in ascending order, none of them twice", i);
+    require(seen.insert(devices).second, "g{}: there is another group of the same devices", i);
   }
 }
 
@@ -179,24 +198,45 @@ struct Form {
   std::size_t max_sources;
   bool has_arithmetic;
   bool has_channel;
+  bool may_lack = false;  // destinations or sources, not both
 };
 constexpr std::size_t kMany = std::numeric_limits<std::uint16_t>::max();
 constexpr Form kForms[] = {
-    {"copy", kMany, 1, false, false}, {"reduce", kMany, kMany, true, false}, {"recv", 1, 0, false, true},
-    {"release", 0, 0, false, true},   {"call", 1, kMany, true, false},       {"wait", 0, 0, false, false},
-    {"counts", 0, 0, false, false},
+    {"copy", kMany, 1, false, false}, {"reduce", kMany, kMany, true, false},
+    {"recv", 1, 0, false, true},      {"release", 0, 0, false, true},
+    {"call", 1, kMany, true, false},  {"wait", 0, 0, false, false},
+    {"counts", 0, 0, false, false},   {"native", kMany, kMany, false, false, true},
 };
 
-void check_step(const Plan& plan, std::size_t lane, std::size_t number) {
+// A group on native steps, on no others; and where those run.
+void check_group(const Plan& plan, const Groups& groups, const Where& where, const Step& step) {
+  require(where, step.collective <= Collective::kBroadcast, "unknown collective");
+  if (step.op != Op::kNative) {
+    require(where, step.group == -1 && step.collective == Collective::kAllReduce,
+            "names a group or a collective, which only native does");
+    return;
+  }
+  require(where, is_index(step.group, plan.groups.size()), "g{} does not exist", step.group);
+  const std::int32_t rank = plan.lanes[where.lane].rank;
+  const Member* member = groups.find(step.group, rank);
+  require(where, member != nullptr, "rank {} has no device in g{}", rank, step.group);
+  require(where, step.device == member->device, "on device {}, expected {}, the first of rank {} in g{}",
+          step.device, member->device, rank, step.group);
+}
+
+void check_step(const Plan& plan, const Groups& groups, std::size_t lane, std::size_t number) {
   const Step& step = plan.lanes[lane].steps[number];
-  require(step.op <= Op::kCounts, "lane {} step {}: unknown operation", lane, number);
+  require(step.op <= Op::kNative, "lane {} step {}: unknown operation", lane, number);
   const Form& form = kForms[static_cast<std::size_t>(step.op)];
   const Where where{lane, number, form.name};
   require(where,
           step.num_destinations <= form.max_destinations &&
-              (step.num_destinations > 0) == (form.max_destinations > 0),
+              ((step.num_destinations > 0) == (form.max_destinations > 0) ||
+               (form.may_lack && step.num_sources > 0)),
           "{} destinations", step.num_destinations);
-  require(where, step.num_sources <= form.max_sources && (step.num_sources > 0) == (form.max_sources > 0),
+  require(where,
+          step.num_sources <= form.max_sources && ((step.num_sources > 0) == (form.max_sources > 0) ||
+                                                   (form.may_lack && step.num_destinations > 0)),
           "{} sources", step.num_sources);
   check_operands(plan, where, step);
 
@@ -221,6 +261,7 @@ void check_step(const Plan& plan, std::size_t lane, std::size_t number) {
   } else {
     require(where, step.pack == -1, "names a pack, which only counts does");
   }
+  check_group(plan, groups, where, step);
   if (!form.has_channel) {
     require(where, step.channel == -1, "has a channel");
     return;
@@ -259,8 +300,8 @@ void check_well_formed(const Plan& plan, Place* place) {
   check_name("the order's name", plan.order);
   constexpr std::size_t kMaxNumber = std::numeric_limits<std::int32_t>::max();
   require(plan.device_rank.size() <= kMaxNumber && plan.packs.size() <= kMaxNumber &&
-              plan.channels.size() <= kMaxNumber && plan.buffers.size() <= kMaxNumber &&
-              plan.lanes.size() <= kMaxNumber &&
+              plan.channels.size() <= kMaxNumber && plan.groups.size() <= kMaxNumber &&
+              plan.buffers.size() <= kMaxNumber && plan.lanes.size() <= kMaxNumber &&
               plan.operands.size() <= std::numeric_limits<std::uint32_t>::max(),
           "more things than numbers for them");
   for (std::size_t i = 0; i < plan.device_rank.size(); ++i) {
@@ -273,17 +314,19 @@ void check_well_formed(const Plan& plan, Place* place) {
     check_pack(plan, i);
   }
   check_channels(plan, at);
+  check_groups(plan, at);
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
     at = {Place::Kind::kBuffer, i, 0};
     check_buffer(plan, i);
   }
+  const Groups groups(plan);
   for (std::size_t lane = 0; lane < plan.lanes.size(); ++lane) {
     at = {Place::Kind::kLane, lane, 0};
     require(is_index(plan.lanes[lane].rank, kMaxRank + 1), "lane {}: rank {}, expected 0 to {}", lane,
             plan.lanes[lane].rank, kMaxRank);
     for (std::size_t step = 0; step < plan.lanes[lane].steps.size(); ++step) {
       at = {Place::Kind::kStep, lane, step};
-      check_step(plan, lane, step);
+      check_step(plan, groups, lane, step);
     }
   }
 }

@@ -18,9 +18,9 @@ inline constexpr std::size_t kMaxNameLength = 200;  // of algorithm and order
 
 // What a fault was found in.
 struct Place {
-  enum class Kind : std::uint8_t { kPlan, kPack, kChannel, kBuffer, kLane, kStep };
+  enum class Kind : std::uint8_t { kPlan, kPack, kChannel, kGroup, kBuffer, kLane, kStep };
   Kind kind = Kind::kPlan;
-  std::size_t number = 0;  // of the pack, channel, buffer or lane
+  std::size_t number = 0;  // of the pack, channel, group, buffer or lane
   std::size_t step = 0;    // kStep: in lane `number`
 };
 

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "base/amounts.h"
 #include "base/element.h"
+#include "collective/native.h"
 #include "plan/sizes.h"
 
 namespace onesum::planner {
@@ -34,6 +37,16 @@ Scheme over_workers(Algorithm across, std::uint32_t shards, bool fast) {
   return scheme;
 }
 
+// Nobody promises an order for what the GPUs' library adds: canonical sums are formed without it. All
+// algorithms of ours inside a worker are one and the same.
+std::vector<Scheme> without_native(std::vector<Scheme> schemes) {
+  for (Scheme& scheme : schemes) {
+    if (scheme.inside == Algorithm::kNccl) scheme.inside = Algorithm::kDirect;
+    if (scheme.across == Algorithm::kNccl) scheme.across = Algorithm::kDirect;
+  }
+  return schemes;
+}
+
 std::vector<Scheme> schemes_for(std::size_t workers, std::size_t bytes, const CommunicationOptions& options) {
   const bool fast = options.numerics == Numerics::kFast;
   if (workers == 1) return {over_workers(Algorithm::kNccl, 1, fast)};
@@ -59,7 +72,16 @@ std::vector<Candidate> candidates(const collective::Topology& topology, const co
                                   const plan::CostConstants& constants) {
   const std::size_t bytes = elements * size_of(task.replicas.front().element);
   std::vector<Candidate> ranked;
-  for (const Scheme& scheme : schemes_for(count_workers(topology, task), bytes, options)) {
+  std::vector<Scheme> schemes = schemes_for(count_workers(topology, task), bytes, options);
+  if (collective::can_run_natively(topology, task)) {
+    const bool is_open = options.implementation == Implementation::kAuto && schemes.size() > 1;
+    if (options.numerics != Numerics::kFast) {
+      schemes = without_native(std::move(schemes));
+    } else if (is_open) {
+      schemes.push_back(over_workers(Algorithm::kNccl, 1, true));
+    }
+  }
+  for (const Scheme& scheme : schemes) {
     const plan::Plan plan = collective::all_reduce(topology, task, scheme);
     const plan::Sizes sizes{{elements}, {{}}};
     const Candidate candidate{scheme, plan::cost(plan, sizes, constants).seconds};
@@ -70,8 +92,8 @@ std::vector<Candidate> candidates(const collective::Topology& topology, const co
 
 std::string reason_of(const std::vector<Candidate>& ranked) {
   const auto in_words = [](const Candidate& candidate) {
-    return fmt::format("{} is predicted to take {:.1f} µs", to_string(candidate.scheme),
-                       candidate.seconds * 1e6);
+    return fmt::format("{} is predicted to take {}", to_string(candidate.scheme),
+                       format_time(candidate.seconds));
   };
   std::string reason = in_words(ranked.front());
   if (ranked.size() > 1) reason += "; the runner-up " + in_words(ranked[1]);

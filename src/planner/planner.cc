@@ -53,6 +53,7 @@ Fingerprint fingerprint_of(const PackOfStreams& pack, const Selection& selection
   hasher.add(topology.device_rank.size());
   for (const std::int32_t rank : topology.device_rank) hasher.add(static_cast<std::uint64_t>(rank));
   for (const std::int32_t host : topology.hosts) hasher.add(static_cast<std::uint64_t>(host));
+  for (const bool is_gpu : topology.gpus) hasher.add(is_gpu ? 1 : 0);
   add_task(hasher, pack.task);
   hasher.add(static_cast<std::uint64_t>(pack.route.way));
   hasher.add(static_cast<std::uint64_t>(selection.on));
@@ -85,15 +86,17 @@ collective::Topology topology_of(const Policy& policy, const Placement& placemen
     }
   }
   topology.device_rank = resolved.device_rank;
+  for (const Device& device : resolved.devices) topology.gpus.push_back(device.type() == "GPU");
   return topology;
 }
 
 // Larger plans are proved by tests of the algorithms that make them.
 constexpr std::size_t kMostRanksToProve = 64;
 
-void prove(const plan::Plan& plan) {
+std::shared_ptr<const plan::Plan> proved(plan::Plan plan) {
   const auto ranks = static_cast<std::size_t>(*std::ranges::max_element(plan.device_rank)) + 1;
   if (ranks <= kMostRanksToProve) plan::verify(plan);
+  return std::make_shared<const plan::Plan>(std::move(plan));
 }
 
 // Parts that are proved make a whole that is: plan/compose.h.
@@ -115,6 +118,30 @@ plan::Plan build(const PackOfStreams& pack, const Selection& selection,
   }
 }
 
+std::vector<Selection> select_all(const std::vector<PackOfStreams>& packs, std::int32_t on,
+                                  const Surroundings& surroundings) {
+  std::vector<Selection> selections;
+  for (const PackOfStreams& pack : packs) selections.push_back(select(pack, on, surroundings));
+  return selections;
+}
+
+Planned planned_of(Resolved resolved, std::vector<PackOfStreams> packs,
+                   const std::vector<Selection>& selections, std::shared_ptr<const plan::Plan> plan) {
+  Planned planned;
+  planned.plan = std::move(plan);
+  for (PackOfStreams& pack : packs) {
+    planned.tables.push_back(std::move(pack.table));
+    planned.pack_streams.push_back(std::move(pack.streams));
+  }
+  for (const Selection& selection : selections) {
+    planned.choices.push_back({selection.algorithm, selection.reason, selection.canonical, selection.native});
+  }
+  planned.slots = count_slots(resolved.streams);
+  planned.streams = std::move(resolved.streams);
+  planned.devices = std::move(resolved.devices);
+  return planned;
+}
+
 }  // namespace
 
 Planner::Planner(Policy policy, Placement placement, const plan::CostConstants& constants)
@@ -130,45 +157,36 @@ Planned Planner::plan(const Request& request) {
   const std::int32_t on =
       policy_.reduce_to_device ? number_of(*policy_.reduce_to_device, placement_, resolved) : -1;
   const collective::Topology topology = topology_of(policy_, placement_, resolved);
-  const Surroundings surroundings{request.kind,     policy_,  request.options,
-                                  resolved.devices, topology, constants_};
+  const std::vector<Selection> selections =
+      select_all(packs, on, {request.kind, policy_, request.options, resolved.devices, topology, constants_});
+  std::shared_ptr<const plan::Plan> plan = plan_of(packs, selections, topology);
+  return planned_of(std::move(resolved), std::move(packs), selections, std::move(plan));
+}
 
-  Planned planned;
-  std::vector<Selection> selections;
+std::shared_ptr<const plan::Plan> Planner::plan_of(const std::vector<PackOfStreams>& packs,
+                                                   const std::vector<Selection>& selections,
+                                                   const collective::Topology& topology) {
   std::vector<Fingerprint> fingerprints;
   Hasher whole;
-  for (const PackOfStreams& pack : packs) {
-    selections.push_back(select(pack, on, surroundings));
-    const Selection& selection = selections.back();
-    planned.choices.push_back({selection.algorithm, selection.reason, selection.canonical});
-    fingerprints.push_back(fingerprint_of(pack, selection, topology));
+  for (std::size_t p = 0; p < packs.size(); ++p) {
+    fingerprints.push_back(fingerprint_of(packs[p], selections[p], topology));
     whole.add(fingerprints.back().high);
     whole.add(fingerprints.back().low);
   }
   const Fingerprint fingerprint = whole.finish();
-  planned.plan = cached_plan(fingerprint);
-  if (!planned.plan) {
-    std::vector<std::shared_ptr<const plan::Plan>> parts;
-    for (std::size_t p = 0; p < packs.size(); ++p) {
-      std::shared_ptr<const plan::Plan> part = cached_plan(fingerprints[p]);
-      if (!part) {
-        part = std::make_shared<const plan::Plan>(build(packs[p], selections[p], topology));
-        prove(*part);
-        keep(fingerprints[p], part);
-      }
-      parts.push_back(std::move(part));
+  if (auto known = cached_plan(fingerprint)) return known;
+  std::vector<std::shared_ptr<const plan::Plan>> parts;
+  for (std::size_t p = 0; p < packs.size(); ++p) {
+    std::shared_ptr<const plan::Plan> part = cached_plan(fingerprints[p]);
+    if (!part) {
+      part = proved(build(packs[p], selections[p], topology));
+      keep(fingerprints[p], part);
     }
-    planned.plan = parts.size() == 1 ? parts.front() : composed(parts);
-    keep(fingerprint, planned.plan);
+    parts.push_back(std::move(part));
   }
-  for (PackOfStreams& pack : packs) {
-    planned.tables.push_back(std::move(pack.table));
-    planned.pack_streams.push_back(std::move(pack.streams));
-  }
-  planned.slots = count_slots(resolved.streams);
-  planned.streams = std::move(resolved.streams);
-  planned.devices = std::move(resolved.devices);
-  return planned;
+  const std::shared_ptr<const plan::Plan> plan = parts.size() == 1 ? parts.front() : composed(parts);
+  keep(fingerprint, plan);
+  return plan;
 }
 
 std::shared_ptr<const plan::Plan> Planner::cached_plan(const Fingerprint& fingerprint) const {

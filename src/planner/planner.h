@@ -15,8 +15,10 @@
 #include "plan/cost.h"
 #include "plan/pack_table.h"
 #include "plan/plan.h"
+#include "planner/pack.h"
 #include "planner/policy.h"
 #include "planner/request.h"
+#include "planner/select.h"
 
 namespace onesum::planner {
 
@@ -25,6 +27,7 @@ struct Choice {
   std::string algorithm;
   std::string reason;
   bool canonical = true;  // whether it adds in the canonical order
+  bool native = false;    // whether a vendor's library runs it, or a level of it
 };
 
 struct Planned {
@@ -49,6 +52,10 @@ class Planner {
   Planned plan(const Request& request);
 
  private:
+  // The kept one; else built of parts, each kept or built and proved, and kept itself.
+  std::shared_ptr<const plan::Plan> plan_of(const std::vector<PackOfStreams>& packs,
+                                            const std::vector<Selection>& selections,
+                                            const collective::Topology& topology);
   std::shared_ptr<const plan::Plan> cached_plan(const Fingerprint& fingerprint) const;
   void keep(const Fingerprint& fingerprint, std::shared_ptr<const plan::Plan> plan);
 

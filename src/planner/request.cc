@@ -71,8 +71,8 @@ class PairResolver {
  private:
   void place_replicas() {
     for (std::size_t r = 0; r < pair_.replicas.size(); ++r) {
-      const Device device =
-          place(pair_.replicas[r].tensor.device, placement_, fmt::format("{}: replica {}", name_, r));
+      const Device device = place(pair_.replicas[r].tensor.device, placement_,
+                                  fmt::format("{}: replica {}", name_, r), request_.only_planned);
       if (std::find(replicas_.begin(), replicas_.end(), device) != replicas_.end()) {
         refuse("{}: two replicas are on {}; every replica of a value must be on a device of its own", name_,
                device.to_string());
@@ -87,7 +87,7 @@ class PairResolver {
                                              ? on_every_worker(pair_.destinations.front(), placement_)
                                              : pair_.destinations;
     for (const Device& raw : expanded) {
-      const Device device = place(raw, placement_, name_ + ": destination");
+      const Device device = place(raw, placement_, name_ + ": destination", request_.only_planned);
       if (std::find(destinations_.begin(), destinations_.end(), device) != destinations_.end()) {
         refuse("{}: the destination names {} twice", name_, device.to_string());
       }
@@ -341,7 +341,7 @@ void validate_options(ReduceOp op, const CommunicationOptions& options) {
   }
 }
 
-Device place(const Device& device, const Placement& placement, const std::string& what) {
+Device place(const Device& device, const Placement& placement, const std::string& what, bool only_planned) {
   const Device complete = device.canonical(placement.defaults);
   const std::span<const Device> workers =
       placement.workers.empty() ? std::span(&placement.defaults, 1) : std::span(placement.workers);
@@ -349,13 +349,13 @@ Device place(const Device& device, const Placement& placement, const std::string
     refuse("{} is on {}, which is not a device of {} ({})", what, complete.to_string(),
            workers.size() == 1 ? "this process" : "the cluster's workers", names_of(workers));
   }
-  if (complete.type() != placement.defaults.type()) {
-    throw Error(ErrorCode::kUnavailable, fmt::format("{} is on {}, and no engine for {} devices is there",
-                                                     what, complete.to_string(), *complete.type()));
-  }
   const auto names_it = [&](const std::vector<Device>& devices) {
     return std::ranges::find(devices, complete) != devices.end();
   };
+  if (complete.type() != placement.defaults.type() && !(only_planned && names_it(placement.devices))) {
+    throw Error(ErrorCode::kUnavailable, fmt::format("{} is on {}, and no engine for {} devices is there",
+                                                     what, complete.to_string(), *complete.type()));
+  }
   if (!placement.devices.empty() && !names_it(placement.devices) && !names_it(placement.hosts)) {
     refuse("{} is on {}, which is not one of the cluster's {} devices (from {} to {})", what,
            complete.to_string(), placement.devices.size(), placement.devices.front().to_string(),

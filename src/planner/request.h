@@ -56,7 +56,9 @@ struct Request {
   CallKind kind = CallKind::kBatchReduce;
   ReduceOp op = ReduceOp::kSum;
   int axis = 0;  // kGather
+  int root = 0;  // kBroadcast: the worker whose value counts
   bool into = false;
+  bool only_planned = false;  // never run: devices need no engine
   CommunicationOptions options;
   std::vector<PairInfo> pairs;
 };
@@ -91,8 +93,10 @@ struct Resolved {
 // What every call checks first, whatever else it is given.
 void validate_options(ReduceOp op, const CommunicationOptions& options);
 
-// `device` completed; refused if it does not take part.
-Device place(const Device& device, const Placement& placement, const std::string& what);
+// `device` completed; refused if it does not take part, or has no engine. Where calls are only planned it
+// needs none, if it is one of those that the placement names.
+Device place(const Device& device, const Placement& placement, const std::string& what,
+             bool only_planned = false);
 
 // The rank of the worker that owns a placed device.
 std::int32_t rank_of(const Device& device, const Placement& placement);

@@ -65,6 +65,7 @@ Selection select_all_reduce(const PackOfStreams& pack, const Surroundings& surro
   }
   selection.scheme = collective::with_number(selection.scheme, surroundings.topology, pack.task, pack.number);
   selection.algorithm = to_string(selection.scheme);
+  selection.native = collective::is_native(surroundings.topology, pack.task, selection.scheme);
   selection.canonical = collective::is_canonical(surroundings.topology, pack.task, selection.scheme);
   return selection;
 }

@@ -18,6 +18,7 @@ struct Selection {
   std::string algorithm;  // its name, with shards: "pscpu/pscpu#2"
   std::string reason;
   bool canonical = true;  // whether it adds in the canonical order
+  bool native = false;    // whether a vendor's library runs it, or a level of it
   std::int32_t on = 0;    // Way::kOneDevice, kConcatenate: where it is done
   collective::Accumulation accumulation = collective::Accumulation::kTree;
   collective::Scheme scheme;  // Way::kAllReduce

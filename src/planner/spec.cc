@@ -7,7 +7,6 @@
 #include "planner/spec.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <optional>
 
@@ -16,14 +15,12 @@
 #include <onesum/error.h>
 
 #include "base/text.h"
+#include "collective/all_reduce.h"
 
 namespace onesum::planner {
 namespace {
 
 constexpr std::string_view kAuto = "auto";
-// Those that can be a level of a hierarchy, and then the one that cannot.
-constexpr std::array<std::string_view, 8> kLevels = {
-    "nccl", "xring", "rechd", "pscpu", "psgpu", "direct", "hierarchical_copy", kAuto};
 constexpr int kMaxShards = 1024;
 constexpr std::string_view kSuffixes = "kMGT";
 constexpr std::int64_t kLargestLimit = std::numeric_limits<std::int64_t>::max();
@@ -35,12 +32,20 @@ template <class... Args>
 
 std::string name_of(std::size_t index) { return fmt::format("all_reduce_spec[{}]", index); }
 
-bool is_level(std::string_view name) noexcept { return std::ranges::find(kLevels, name) != kLevels.end(); }
+// The algorithms, which can be levels of a hierarchy, and then the name that cannot.
+std::vector<std::string_view> known_names() {
+  const auto algorithms = collective::algorithm_names();
+  std::vector<std::string_view> names(algorithms.begin(), algorithms.end());
+  names.push_back(kAuto);
+  return names;
+}
+
+bool is_known(std::string_view name) noexcept { return name == kAuto || collective::algorithm_named(name); }
 
 // "; did you mean nccl/xring?" if the levels are close to known ones.
 std::string guess(const Levels& levels) {
   const auto closest = [](std::string_view level) {
-    return is_level(level) ? std::optional(level) : nearest(level, kLevels);
+    return is_known(level) ? std::optional(level) : nearest(level, known_names());
   };
   const auto inside = closest(levels.inside);
   if (!inside) return "";
@@ -145,7 +150,7 @@ bool has_level(const AllReduceSpec& spec, std::string_view level) noexcept {
 void check_algorithm(std::string_view alg, const std::string& what) {
   const auto slashes = std::ranges::count(alg, '/');
   const Levels levels = levels_of(alg);
-  if (alg.empty()) refuse("{} has no algorithm; expected {}", what, listed(kLevels));
+  if (alg.empty()) refuse("{} has no algorithm; expected {}", what, listed(known_names()));
   if (slashes > 1) {
     refuse("{} has algorithm {} with {} slashes; expected one at most: inside workers / across workers", what,
            quoted(alg), slashes);
@@ -153,9 +158,9 @@ void check_algorithm(std::string_view alg, const std::string& what) {
   if (slashes == 1 && (levels.inside == kAuto || levels.across == kAuto)) {
     refuse("{} has algorithm {}; auto chooses all levels and must stand alone", what, quoted(alg));
   }
-  if (!is_level(levels.inside) || (slashes == 1 && !is_level(levels.across))) {
+  if (!is_known(levels.inside) || (slashes == 1 && !is_known(levels.across))) {
     refuse("{} has algorithm {}, which is not known{} Expected {}, or two of them (not auto) joined by '/'",
-           what, quoted(alg), guess(levels).empty() ? "." : guess(levels), listed(kLevels));
+           what, quoted(alg), guess(levels).empty() ? "." : guess(levels), listed(known_names()));
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include "plan/text.h"
 #include "plan/verify.h"
+#include "support/expect_error.h"
 #include "support/tensors.h"
 
 namespace onesum {
@@ -74,6 +75,21 @@ TEST(PlanOfACall, GroupsWhatIsAlike) {
   EXPECT_EQ(plan.pack_elements(), (std::vector<std::size_t>{4, 1, 1}));
 }
 
+// 6.5: packs take turns over the devices that sum them.
+TEST(PlanOfACall, SpreadsPacksOverTheWorkers) {
+  MultiWorkerAllReduce ops({"/job:worker/task:0", "/job:worker/task:1", "/job:worker/task:2"}, 1, "psgpu");
+  const std::vector<Device> all(ops.cluster().devices().begin(), ops.cluster().devices().end());
+  const std::vector<ReduceSpec> specs(6, {DType::kFloat32, Shape{5}, all, all});
+  const Plan plan = ops.plan(ReduceOp::kSum, specs);
+  std::vector<int> sums(3, 0);
+  for (const plan::Lane& lane : plan.value().lanes) {
+    for (const plan::Step& step : lane.steps) {
+      if (step.op == plan::Op::kReduce) ++sums.at(static_cast<std::size_t>(step.device));
+    }
+  }
+  EXPECT_EQ(sums, (std::vector<int>{2, 2, 2}));
+}
+
 TEST(PlanOfACall, OfMixedComponentsIsThatOfADenseValue) {
   ReductionToOneDevice ops;
   const PerReplica mixed(std::vector<Value>{Tensor::from<float>({1, 2, 3}, {3, 1}, "CPU:0"),
@@ -94,6 +110,30 @@ TEST(PlanOfACall, OfSlicesIsProvedForEveryLength) {
   EXPECT_EQ(plan.pack_elements(), (std::vector<std::size_t>{3, 3}));
 }
 
+// A plan needs no engine; a call does.
+TEST(PlanOfACall, MayBeOnGpus) {
+  const std::vector<std::string> workers = {"/job:worker/task:0", "/job:worker/task:1"};
+  const Cluster cluster = Cluster::embedded(workers, 2, "GPU");
+  MultiWorkerAllReduce ops(workers, 2, "nccl#2:64:nccl/xring#2:4k:pscpu/pscpu", 0, 0, 10, cluster);
+  const std::vector<Device> gpus(cluster.devices().begin(), cluster.devices().end());
+  std::vector<ReduceSpec> specs;
+  for (const std::int64_t elements : {2000, 10, 500, 12, 501}) {
+    specs.push_back({DType::kFloat32, Shape{elements}, gpus, gpus});
+  }
+  const Plan plan = ops.plan(ReduceOp::kMean, specs);
+  plan.verify();
+  EXPECT_EQ(plan.order(), "canonical + native + ring over workers' native sums");
+  EXPECT_EQ(plan::parse_text(plan.to_text()), plan.value());
+  EXPECT_NE(ops.explain(ReduceOp::kSum, specs, false).find("native collectives: "), std::string::npos);
+  std::vector<float> memory(4);
+  std::vector<Value> replicas;
+  for (const Device& gpu : gpus) {
+    replicas.emplace_back(Tensor::borrow(&memory[replicas.size()], DType::kFloat32, {1}, gpu));
+  }
+  testing::expect_error([&] { ops.reduce(ReduceOp::kSum, PerReplica(replicas), "GPU:0"); },
+                        ErrorCode::kUnavailable, {"GPU:0"});
+}
+
 TEST(PlanOfACall, ChangesNothing) {
   ReductionToOneDevice ops;
   const PerReplica value = scalars<float>({1, 2});
@@ -109,8 +149,8 @@ TEST(Explain, SaysWhatAndWhy) {
                                             {scalars<float>({1, 2}), "CPU:0"}};
   const std::string text = ops.explain(ReduceOp::kMean, pairs);
   for (const char* part :
-       {"2 tensor(s)", "2 pack(s)", "canonical", "one_device", "reduce_to_device", "CPU:1", "int8",
-        "summed in int64", "results in float32", "lower bound: 6 bytes", "lower bound: 12 bytes"}) {
+       {"2 tensors in 2 packs on 2 devices of 1 worker", "canonical", "one_device", "reduce_to_device",
+        "CPU:1", "int8", "summed in int64", "results in float32", "lower bound: 6 B", "lower bound: 12 B"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " is not in: " << text;
   }
 }
@@ -124,16 +164,46 @@ TEST(Explain, SaysHowABatchIsAllReducedOverWorkers) {
                                       {DType::kFloat32, Shape{1000}, all, all},
                                       {DType::kFloat32, Shape{4000}, all, all}};
   const std::string text = ops.explain(ReduceOp::kSum, specs, false);
-  for (const char* part : {"3 tensor(s) in 2 pack(s) on 9 device(s) of 3 worker(s)",
-                           "spec 0 (xring, 1 shard(s), tensors of up to 64", "takes 1 tensor(s), 64 bytes",
-                           "takes 2 tensor(s), 20000 bytes", "5000 elements in 2 piece(s)",
-                           "not the canonical one, which a ring cannot keep", "up to 2 subtrees",
-                           "predicted time: ", "no plan takes less than "}) {
+  for (const char* part :
+       {"3 tensors in 2 packs on 9 devices of 3 workers",
+        "spec 0 (xring, 1 shard, tensors of up to 64 bytes) takes 1 tensor, 64 B\n",
+        "spec 1 (nccl/direct, 2 shards, no limit) takes 2 tensors, 19.5 KiB\n",
+        "pack 1: 2 tensors, 5000 elements (19.5 KiB)\n", "not the canonical one, which a ring cannot keep",
+        "up to 2 subtrees", "predicted time: ", "no plan takes less than "}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " is not in: " << text;
   }
   CommunicationOptions fast;
   fast.numerics = Numerics::kFast;
   EXPECT_EQ(ops.explain(ReduceOp::kSum, specs, false, fast).find("subtrees"), std::string::npos);
+}
+
+// Packs that differ in nothing but their sizes share a paragraph; a type, a spec or a reason makes another.
+TEST(Explain, GroupsPacksThatAreAlike) {
+  const std::vector<std::string> workers{"/job:worker/task:0", "/job:worker/task:1"};
+  MultiWorkerAllReduce ops(workers, 1, "rechd:64:direct#2");
+  const std::vector<Device> all(ops.cluster().devices().begin(), ops.cluster().devices().end());
+  std::vector<ReduceSpec> specs;
+  for (const std::int64_t elements : {3, 16, 1000, 5, 300}) {
+    specs.push_back({DType::kFloat32, Shape{elements}, all, all});
+    specs.push_back({DType::kFloat16, Shape{1}, all, all});
+  }
+  const std::string text = ops.explain(ReduceOp::kSum, specs, false);
+  const auto count = [&](const std::string& part) {
+    std::size_t found = 0;
+    for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+    return found;
+  };
+  EXPECT_EQ(count("\npack"), 3U) << text;
+  EXPECT_EQ(count("  algorithm: "), 3U) << text;
+  for (const char* part :
+       {"packs 0 to 2: 1 tensor each, 3 to 16 elements (12 B to 64 B)\n  float32, from 2 replicas to 2 "
+        "destinations, cut into 2 chunks\n  algorithm: rechd: spec 0 (rechd, up to 64 bytes)\n",
+        "packs 3 to 7: 1 tensor each, 1 element (2 B)\n  float16, summed in float32, from 2",
+        "packs 8 to 9: 1 tensor each, 300 to 1000 elements (1.17 KiB to 3.91 KiB)\n",
+        "  algorithm: direct#2: spec 1",
+        "  lower bound: 20.3 KiB of memory read or written by all of them\n"}) {
+    EXPECT_EQ(count(part), 1U) << part << " is not in: " << text;
+  }
 }
 
 TEST(LastCall, NamesEveryAlgorithmOfABatchOnce) {

@@ -1,134 +1,23 @@
 #include "same_bits.h"
 
-#include <algorithm>
-#include <bit>
-#include <cmath>
-#include <complex>
-#include <cstring>
 #include <functional>
+#include <iterator>
+#include <span>
 #include <type_traits>
+#include <utility>
 
 #include <gtest/gtest.h>
 
 #include "plan/simulate.h"
 #include "support/bits.h"
+#include "support/canonical_sum.h"
 #include "support/tensors.h"
+#include "support/with_type.h"
 
 namespace onesum::testing {
 namespace {
 
 using Contents = std::vector<std::byte>;
-__extension__ using Int128 = __int128;
-__extension__ using UInt128 = unsigned __int128;
-
-template <class T>
-inline constexpr bool is_half = std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
-template <class T>
-inline constexpr bool is_integer = std::is_integral_v<T>;
-
-// What sums are formed in; integers in more bits than a sum can fill, and cut to size in the end.
-template <class T>
-using Sum = std::conditional_t<
-    is_half<T>, float,
-    std::conditional_t<is_integer<T>, std::conditional_t<std::is_signed_v<T>, Int128, UInt128>, T>>;
-
-template <class T>
-T element_at(const Contents& contents, std::size_t i) {
-  T value;
-  std::memcpy(&value, contents.data() + i * sizeof(T), sizeof(T));
-  return value;
-}
-
-template <class T>
-Sum<T> widened(T value) {
-  if constexpr (is_half<T>) {
-    return value.to_float();
-  } else {
-    return static_cast<Sum<T>>(value);
-  }
-}
-
-// The sum of element i of replicas [begin, end).
-template <class T>
-Sum<T> tree_sum(const std::vector<Contents>& replicas, std::size_t begin, std::size_t end, std::size_t i) {
-  if (end - begin == 1) return widened(element_at<T>(replicas[begin], i));
-  const std::size_t middle = begin + std::bit_floor(end - begin - 1);
-  return tree_sum<T>(replicas, begin, middle, i) + tree_sum<T>(replicas, middle, end, i);
-}
-
-template <class T>
-T narrowed(Sum<T> sum) {
-  if constexpr (is_half<T>) {
-    return T::from_float(sum);
-  } else {
-    return static_cast<T>(sum);
-  }
-}
-
-template <class T>
-auto mean_of(Sum<T> sum, std::size_t n) {
-  if constexpr (is_integer<T>) {
-    using Result = std::conditional_t<(sizeof(T) < 4), float, double>;
-    return static_cast<Result>(sum) / static_cast<Result>(n);
-  } else if constexpr (is_half<T>) {
-    return T::from_float(sum / static_cast<float>(n));
-  } else if constexpr (std::is_floating_point_v<T>) {
-    return sum / static_cast<T>(n);
-  } else {
-    const auto divisor = static_cast<typename T::value_type>(n);
-    return T(sum.real() / divisor, sum.imag() / divisor);
-  }
-}
-
-template <class T>
-Contents reduced_plainly(ReduceOp op, const std::vector<Contents>& replicas) {
-  Contents result;
-  const auto append = [&](const auto& value) {
-    const auto bytes = std::as_bytes(std::span(&value, 1));
-    result.insert(result.end(), bytes.begin(), bytes.end());
-  };
-  for (std::size_t i = 0; i < replicas.front().size() / sizeof(T); ++i) {
-    const Sum<T> sum = tree_sum<T>(replicas, 0, replicas.size(), i);
-    if (op == ReduceOp::kSum) {
-      append(narrowed<T>(sum));
-    } else {
-      append(mean_of<T>(sum, replicas.size()));
-    }
-  }
-  return result;
-}
-
-template <class F>
-auto with_type(DType dtype, const F& f) {
-  switch (dtype) {
-    case DType::kInt8:
-      return f(std::int8_t{});
-    case DType::kUInt8:
-      return f(std::uint8_t{});
-    case DType::kInt32:
-      return f(std::int32_t{});
-    case DType::kInt64:
-      return f(std::int64_t{});
-    case DType::kUInt64:
-      return f(std::uint64_t{});
-    case DType::kFloat16:
-      return f(Float16{});
-    case DType::kBFloat16:
-      return f(BFloat16{});
-    case DType::kFloat64:
-      return f(double{});
-    case DType::kComplex64:
-      return f(std::complex<float>{});
-    case DType::kComplex128:
-      return f(std::complex<double>{});
-    default:
-      return f(float{});
-  }
-}
-
-Contents reduced_plainly(DType dtype, ReduceOp op, const std::vector<Contents>& replicas) {
-  return with_type(dtype, [&](auto zero) { return reduced_plainly<decltype(zero)>(op, replicas); });
-}
 
 // Every second element has two huge numbers that cancel, at two of the first six replicas that differ from
 // element to element, and small ones elsewhere, which are lost where they meet a huge one first. The others
@@ -155,7 +44,7 @@ Contents cancelling_contents(std::size_t replica, std::size_t elements) {
     const double number = cancelling(replica, i, kHuge);
     if constexpr (is_half<T>) {
       value = T::from_float(static_cast<float>(number));
-    } else if constexpr (is_integer<T>) {
+    } else if constexpr (std::is_integral_v<T>) {
       value = static_cast<T>(static_cast<std::int64_t>(number * 1e9));
     } else if constexpr (std::is_floating_point_v<T>) {
       value = static_cast<T>(number);
@@ -238,17 +127,26 @@ const std::vector<std::string>& ring_algorithms() {
   return all;
 }
 
-SameBitsBatch::SameBitsBatch(DType dtype, std::size_t replicas) : dtype_(dtype) {
+std::vector<Shape> many_shapes(std::size_t replicas) {
   const auto n = static_cast<std::int64_t>(replicas);
-  shapes_ = {Shape{},   Shape{n - 1}, Shape{7, 31}, Shape{2},    Shape{n + 1},
-             Shape{13}, Shape{0},     Shape{1},     Shape{3, 0}, Shape{311}};
+  return {Shape{},   Shape{n - 1}, Shape{7, 31}, Shape{2},    Shape{n + 1},
+          Shape{13}, Shape{0},     Shape{1},     Shape{3, 0}, Shape{311}};
+}
+
+std::vector<Shape> few_shapes(std::size_t replicas) {
+  const auto n = static_cast<std::int64_t>(replicas);
+  return {Shape{}, Shape{n - 1}, Shape{61}, Shape{0}, Shape{n + 1}};
+}
+
+SameBitsBatch::SameBitsBatch(DType dtype, std::size_t replicas, std::vector<Shape> shapes)
+    : dtype_(dtype), shapes_(std::move(shapes)) {
   for (std::size_t t = 0; t < shapes_.size(); ++t) {
     std::vector<Contents> tensor;
     for (std::size_t r = 0; r < replicas; ++r) {
       tensor.push_back(contents_of(dtype, t, r, shapes_[t].elements()));
     }
-    sums_.push_back(reduced_plainly(dtype, ReduceOp::kSum, tensor));
-    means_.push_back(reduced_plainly(dtype, ReduceOp::kMean, tensor));
+    sums_.push_back(canonical_result(ReduceOp::kSum, dtype, tensor));
+    means_.push_back(canonical_result(ReduceOp::kMean, dtype, tensor));
     contents_.push_back(std::move(tensor));
   }
 }
@@ -346,19 +244,25 @@ SameBitsCase SameBitsTurns::next(const std::string& algorithm, const Layout& lay
   return point;
 }
 
+MultiWorkerAllReduce ops_of(const SameBitsCase& point) {
+  return MultiWorkerAllReduce(worker_names(point.layout.workers), point.layout.devices,
+                              AllReduceSpec{point.algorithm, point.shards}, point.num_packs);
+}
+
 void expect_canonical_bits(const SameBitsCase& point, const SameBitsBatch& batch) {
-  SCOPED_TRACE(point.name());
-  MultiWorkerAllReduce ops(worker_names(point.layout.workers), point.layout.devices,
-                           AllReduceSpec{point.algorithm, point.shards}, point.num_packs);
-  const std::vector<PerReplica> values = batch.on(device_names(point.layout));
+  MultiWorkerAllReduce ops = ops_of(point);
+  expect_canonical_bits(point, batch, ops, batch.on(device_names(point.layout)));
+}
+
+void expect_canonical_bits(const SameBitsCase& point, const SameBitsBatch& batch, CrossDeviceOps& ops,
+                           const std::vector<PerReplica>& values) {
   const Way way = is_possible(point.way, point.op, values.front()) ? point.way : Way::kInto;
-  EXPECT_TRUE(all_hold(reduced(ops, point.op, values, way), batch.expected(point.op)));
+  EXPECT_TRUE(all_hold(reduced(ops, point.op, values, way), batch.expected(point.op))) << point.name();
 }
 
 void expect_simulated_bits(const SameBitsCase& point, const SameBitsBatch& batch) {
   SCOPED_TRACE(point.name());
-  MultiWorkerAllReduce ops(worker_names(point.layout.workers), point.layout.devices,
-                           AllReduceSpec{point.algorithm, point.shards}, point.num_packs);
+  MultiWorkerAllReduce ops = ops_of(point);
   const std::vector<PerReplica> values = batch.on(device_names(point.layout));
   const Way way = is_possible(point.way, point.op, values.front()) ? point.way : Way::kInto;
   const std::vector<Contents> expected = simulated_batch(ops, point.op, values);

@@ -36,13 +36,19 @@ std::vector<std::string> device_names(const Layout& layout);
 const std::vector<std::string>& canonical_algorithms();
 const std::vector<std::string>& ring_algorithms();
 
-// A batch of tensors of one type, of many sizes (none, one, two, a prime, about as many elements as replicas,
-// a few hundred; scalars, vectors and matrices). Contents show every other order of additions: huge and small
-// numbers that cancel, alternating exponents, subnormals, infinities, NaNs and zeros of both signs. It owns
-// the memory that its values refer to.
+// Of many sizes: none, one, two, a prime, about as many elements as replicas, a few hundred; scalars, vectors
+// and matrices.
+std::vector<Shape> many_shapes(std::size_t replicas);
+// The least that has all contents, and sizes below and above the number of replicas.
+std::vector<Shape> few_shapes(std::size_t replicas);
+
+// A batch of tensors of one type. Contents show every other order of additions: huge and small numbers that
+// cancel, alternating exponents, subnormals, infinities, NaNs and zeros of both signs. It owns the memory
+// that its values refer to.
 class SameBitsBatch {
  public:
-  SameBitsBatch(DType dtype, std::size_t replicas);
+  SameBitsBatch(DType dtype, std::size_t replicas) : SameBitsBatch(dtype, replicas, many_shapes(replicas)) {}
+  SameBitsBatch(DType dtype, std::size_t replicas, std::vector<Shape> shapes);
 
   // Replica i on devices[i]. The values share the memory of this object.
   std::vector<PerReplica> on(const std::vector<std::string>& devices) const;
@@ -98,8 +104,14 @@ class SameBitsTurns {
   std::map<std::string, std::size_t> turns_;  // by algorithm
 };
 
-// Reduces the batch as the case says and compares it with its expected sums.
+// What reduces as the case says, its operation and way aside.
+MultiWorkerAllReduce ops_of(const SameBitsCase& point);
+
+// Reduces the batch as the case says and compares it with its expected sums. `values` are the batch on the
+// devices of the case's layout, `ops` are its own: both serve for more than one operation.
 void expect_canonical_bits(const SameBitsCase& point, const SameBitsBatch& batch);
+void expect_canonical_bits(const SameBitsCase& point, const SameBitsBatch& batch, CrossDeviceOps& ops,
+                           const std::vector<PerReplica>& values);
 
 // Reduces it twice: the same bits everywhere, and those of the simulated plan.
 void expect_simulated_bits(const SameBitsCase& point, const SameBitsBatch& batch);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "collective/sums.h"
+#include "support/canonical_sum.h"
 
 namespace onesum::collective {
 
@@ -24,7 +25,7 @@ void expect_canonical_sum(const Case& tried, std::size_t elements, std::uint64_t
   const bool is_known =
       is_exact(tried.dtype) || is_canonical(tried.layout.topology(), tried.task(), tried.scheme);
   if (!is_known) return;
-  ASSERT_EQ(found, canonical_result(tried.op, tried.dtype, replicas))
+  ASSERT_EQ(found, testing::canonical_result(tried.op, tried.dtype, replicas))
       << tried.name() << ", " << elements << " elements, seed " << seed;
 }
 
@@ -35,7 +36,7 @@ void expect_one_result(std::int32_t replicas, const std::vector<DType>& dtypes, 
     for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kMean}) {
       const std::vector<plan::Bytes> inputs =
           nasty_replicas(dtype, static_cast<std::size_t>(replicas), kElements, 7);
-      const plan::Bytes expected = canonical_result(op, dtype, inputs);
+      const plan::Bytes expected = testing::canonical_result(op, dtype, inputs);
       std::size_t number = 0;
       for (std::int32_t workers = 1; workers <= replicas; ++workers) {
         if (replicas % workers != 0) continue;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "collective/sums.h"
+#include "support/canonical_sum.h"
 
 namespace onesum::collective {
 namespace {
@@ -32,7 +33,8 @@ TEST(AllReduceNumbers, AreTheCanonicalSumForAnyNumberOfElements) {
 TEST(AllReduceNumbers, OfARingAreOthers) {
   const std::vector<plan::Bytes> replicas = nasty_replicas(DType::kFloat32, 6, 97, 1);
   Case ring{{3, 2, {}}, *scheme_named("xring", 1)};
-  EXPECT_NE(simulated_result(ring, replicas), canonical_result(ReduceOp::kSum, DType::kFloat32, replicas));
+  EXPECT_NE(simulated_result(ring, replicas),
+            testing::canonical_result(ReduceOp::kSum, DType::kFloat32, replicas));
 }
 
 TEST(AllReduceNumbers, AreTheSameOnEveryLayoutAndForEveryScheme) {

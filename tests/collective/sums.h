@@ -1,5 +1,4 @@
-// Numbers whose sum depends on the order of additions, and what the canonical order makes of them, written
-// down without anything of src.
+// Numbers whose sum depends on the order of additions; support/canonical_sum.h says what it is.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +6,6 @@
 #include <vector>
 
 #include <onesum/dtype.h>
-#include <onesum/options.h>
 
 #include "plan/simulate.h"
 
@@ -20,10 +18,6 @@ bool is_exact(DType dtype);  // integers: any order gives the same
 // Replicas of 1e8, 1, -1e8, exponents that go up and down, subnormals; integers of any bits.
 std::vector<plan::Bytes> nasty_replicas(DType dtype, std::size_t replicas, std::size_t elements,
                                         std::uint64_t seed);
-
-// The SUM or MEAN of these in the canonical order: the tree that splits n at the largest power of two below
-// n.
-plan::Bytes canonical_result(ReduceOp op, DType dtype, const std::vector<plan::Bytes>& replicas);
 
 plan::Bytes bytes_of_floats(const std::vector<float>& values);
 std::vector<float> floats_of_bytes(const plan::Bytes& bytes);

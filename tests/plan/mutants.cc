@@ -144,6 +144,22 @@ class Mutation {
       step().step += static_cast<std::int32_t>(pick(3)) - 1;
     } else if (step().op == Op::kReduce) {
       step().accumulator = static_cast<Element>(pick(kNumElements));
+    } else if (step().op == Op::kNative) {
+      change_native();
+    }
+  }
+
+  // Another group, or another collective, or a source less.
+  void change_native() {
+    switch (pick(3)) {
+      case 0:
+        step().group = static_cast<std::int32_t>(pick(plan_.groups.size()));
+        break;
+      case 1:
+        step().collective = static_cast<Collective>(pick(3));
+        break;
+      default:
+        if (step().num_sources > 1) --step().num_sources;
     }
   }
 

@@ -68,6 +68,14 @@ std::vector<Plan> algorithm_bases() {
     plans.push_back(all_reduce(six, task_of(6, half, !half), *collective::scheme_named(name, 2)));
     plans.push_back(all_reduce(five, task_of(5, !half, half), *collective::scheme_named(name, 1)));
   }
+  // The same devices as GPUs.
+  const collective::Topology gpus{six.device_rank, six.hosts, std::vector<bool>(6, true)};
+  for (const char* name : {"nccl", "nccl/xring", "nccl/rechd", "nccl/pscpu", "nccl/hierarchical_copy"}) {
+    for (const bool half : {false, true}) {
+      const std::uint32_t shards = half ? 1 : 2;
+      plans.push_back(all_reduce(gpus, task_of(6, half, half), *collective::scheme_named(name, shards)));
+    }
+  }
   return plans;
 }
 

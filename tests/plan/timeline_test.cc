@@ -53,16 +53,21 @@ class Pieces final : public LaneStream {
   std::vector<Step> steps_;
 };
 
+Cost timeline_of_pieces(const Plan& plan, const Sizes& sizes, const CostConstants& constants = {},
+                        Links links = Links::kShared) {
+  std::vector<std::unique_ptr<Pieces>> streams;
+  std::vector<TimelineLane> lanes;
+  for (std::size_t i = 0; i < plan.lanes.size(); ++i) {
+    streams.push_back(std::make_unique<Pieces>(plan, i));
+    lanes.push_back({plan.lanes[i].rank, streams.back().get(), 0, true});
+  }
+  return timeline(lanes, sizes, constants, links);
+}
+
 TEST(Timeline, OfStreamsIsThatOfTheStoredPlan) {
   for (const Plan& plan : sample::all()) {
     const Sizes sizes{{1000}, {{5, 7, 0, 3}}};
-    std::vector<std::unique_ptr<Pieces>> streams;
-    std::vector<TimelineLane> lanes;
-    for (std::size_t i = 0; i < plan.lanes.size(); ++i) {
-      streams.push_back(std::make_unique<Pieces>(plan, i));
-      lanes.push_back({plan.lanes[i].rank, streams.back().get(), 0, true});
-    }
-    const Cost streamed = timeline(lanes, sizes);
+    const Cost streamed = timeline_of_pieces(plan, sizes);
     const Cost stored = cost(plan, sizes);
     EXPECT_EQ(streamed.seconds, stored.seconds) << to_text(plan);
     EXPECT_EQ(streamed.longest_chain, stored.longest_chain);
@@ -218,17 +223,24 @@ class RingLane final : public LaneStream {
   std::vector<Step> steps_;
 };
 
-TEST(Timeline, TakesARingOf512RanksAsItIsMade) {
-  constexpr std::int32_t kRanks = 512;
+// All ranks of a ring, each with one lane.
+struct StreamedRing {
+  StreamedRing(std::int32_t ranks, std::int32_t rounds) {
+    for (std::int32_t r = 0; r < ranks; ++r) {
+      streams.push_back(std::make_unique<RingLane>(ranks, r, rounds));
+      lanes.push_back({r, streams.back().get(), 0, false});
+    }
+  }
   std::vector<std::unique_ptr<RingLane>> streams;
   std::vector<TimelineLane> lanes;
-  for (std::int32_t r = 0; r < kRanks; ++r) {
-    streams.push_back(std::make_unique<RingLane>(kRanks, r, kRanks - 1));
-    lanes.push_back({r, streams.back().get(), 0, false});
-  }
+};
+
+TEST(Timeline, TakesARingOf512RanksAsItIsMade) {
+  constexpr std::int32_t kRanks = 512;
+  const StreamedRing ring(kRanks, kRanks - 1);
   const CostConstants constants{{0, 0}, {1, 1}, 1, 2, 1};
   const auto begin = std::chrono::steady_clock::now();
-  const Cost c = timeline(lanes, {{kRanks}, {}}, constants);
+  const Cost c = timeline(ring.lanes, {{kRanks}, {}}, constants, Links::kOwn);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   EXPECT_EQ(c.messages, std::size_t{kRanks} * (kRanks - 1));
   EXPECT_EQ(c.longest_chain, std::size_t{kRanks});
@@ -236,6 +248,75 @@ TEST(Timeline, TakesARingOf512RanksAsItIsMade) {
   // A copy of 8 bytes, then rounds of a message of 4 bytes and a reduce of 12.
   EXPECT_DOUBLE_EQ(c.seconds, 9 + (kRanks - 1) * (1 + 4 + 13));
   std::cout << c.steps << " copies and reductions in " << seconds.count() * 1e3 << " ms\n";
+}
+
+// The last chunk is 7 times as long as the others: whoever has it holds the others up.
+TEST(Timeline, OfOwnLinksIsThatOfSharedLinks) {
+  constexpr std::int32_t kRanks = 7;
+  for (const std::size_t slots : {2, 3, 8}) {
+    for (const std::int32_t rounds : {1, 6, 200}) {
+      const CostConstants constants{{0, 0}, {1.3, 0.7}, 0.11, slots, 0.05};
+      const Sizes sizes{{kRanks + 6}, {}};
+      const Cost own = timeline(StreamedRing(kRanks, rounds).lanes, sizes, constants, Links::kOwn);
+      const Cost shared = timeline(StreamedRing(kRanks, rounds).lanes, sizes, constants, Links::kShared);
+      EXPECT_EQ(own.seconds, shared.seconds) << slots << " slots, " << rounds << " rounds";
+      EXPECT_EQ(own.longest_chain, shared.longest_chain);
+    }
+  }
+}
+
+// Worker 0 sends worker 1 its vector three times.
+constexpr const char* kThrice = R"(plan thrice
+order canonical
+devices 0 1
+p0 reduce float32 to float32; replicas 0; destinations 1
+c0 0 -> 1
+b0 input 0 of p0 on 0 float32
+b1 output 0 of p0 on 1 float32
+b2 slot c0 of p0 on 0 float32
+b3 view c0 of p0 on 1 float32
+lane of rank 0
+  copy on 0: b2 = b0
+  copy on 0: b2 = b0
+  copy on 0: b2 = b0
+lane of rank 1
+  recv c0: b3
+  copy on 1: b1 = b3
+  release c0
+  recv c0: b3
+  copy on 1: b1 = b3
+  release c0
+  recv c0: b3
+  copy on 1: b1 = b3
+  release c0
+)";
+
+TEST(Timeline, StepsWaitForSlots) {
+  for (const Links links : {Links::kShared, Links::kOwn}) {
+    const auto seconds = [&](std::size_t slots) {
+      return timeline_of_pieces(parse_text(kThrice), {{25}, {}}, {{0, 0}, {10, 0}, 1, slots, 0}, links)
+          .seconds;
+    };
+    // Copies of 200: one after the other, two at a time, and sent without waiting.
+    EXPECT_DOUBLE_EQ(seconds(1), 3 * (200 + 10 + 200));
+    EXPECT_DOUBLE_EQ(seconds(2), (200 + 10 + 200) + (200 + 10 + 200));
+    EXPECT_DOUBLE_EQ(seconds(3), 200 + 10 + 3 * 200);
+  }
+}
+
+TEST(Timeline, RefusesLinksThatAreNotOwn) {
+  const auto refusal_of = [](const std::string& text) -> std::string {
+    try {
+      timeline_of_pieces(parse_text(text), {{25}, {}}, {}, Links::kOwn);
+      return "accepted";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  EXPECT_THAT(refusal_of(kFanIn), ::testing::HasSubstr("rank 0 hears from ranks 2 and 1"));
+  const std::string two_lanes = replaced(kFanIn, "devices 0 1 2", "devices 0 1 1");
+  EXPECT_THAT(refusal_of(replaced(two_lanes, "lane of rank 2", "lane of rank 1")),
+              ::testing::HasSubstr("rank 1 has several lanes"));
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 #include "planner/automatic.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -71,6 +73,61 @@ TEST(Automatic, ConsidersRingsOnlyWhereTheOrderIsFree) {
   options.implementation = Implementation::kAuto;
   EXPECT_TRUE(has(rank(4, 2, 1 << 20, options), Algorithm::kRing));
   EXPECT_TRUE(has(rank(4, 2, 1 << 20, options), Algorithm::kDirect));
+}
+
+std::set<std::string> names_of(const std::vector<Candidate>& ranked) {
+  std::set<std::string> names;
+  for (const Candidate& candidate : ranked) names.insert(to_string(candidate.scheme));
+  return names;
+}
+
+// Two shards from 1 MiB on; what the options ask for.
+TEST(Automatic, ConsidersJustThese) {
+  using Names = std::set<std::string>;
+  constexpr std::size_t kMiB = 1 << 18;  // of float32
+  EXPECT_EQ(names_of(rank(4, 2, kMiB - 1)), (Names{"nccl/direct", "nccl/rechd"}));
+  EXPECT_EQ(names_of(rank(4, 2, kMiB)),
+            (Names{"nccl/direct", "nccl/direct#2", "nccl/rechd", "nccl/rechd#2"}));
+  CommunicationOptions options;
+  options.implementation = Implementation::kNccl;
+  EXPECT_EQ(names_of(rank(4, 2, kMiB, options)), (Names{"nccl/nccl"}));
+  options.numerics = Numerics::kFast;
+  options.implementation = Implementation::kRing;
+  EXPECT_EQ(names_of(rank(4, 2, kMiB, options)), (Names{"nccl/xring", "nccl/xring#2"}));
+  options.implementation = Implementation::kAuto;
+  EXPECT_EQ(names_of(rank(4, 2, 1, options)), (Names{"nccl/direct", "nccl/rechd", "nccl/xring"}));
+  for (const Candidate& candidate : rank(4, 2, 1, options)) EXPECT_TRUE(candidate.scheme.fast);
+  for (const Candidate& candidate : rank(4, 2, 1)) EXPECT_FALSE(candidate.scheme.fast);
+}
+
+// Nobody promises an order for what the GPUs' library adds.
+TEST(Automatic, ConsidersNativeSumsOnlyWhereTheOrderIsFree) {
+  for (const std::int32_t workers : {1, 4}) {
+    collective::Topology topology = topology_of(workers, 2);
+    topology.gpus.assign(topology.device_rank.size(), true);
+    const collective::Task task = task_of(workers * 2);
+    const auto count = [&](const CommunicationOptions& options, auto&& predicate) {
+      const std::vector<Candidate> ranked = candidates(topology, task, 1 << 20, options, {});
+      EXPECT_FALSE(ranked.empty());
+      return std::ranges::count_if(ranked, [&](const Candidate& c) { return predicate(c.scheme); });
+    };
+    const auto is_native = [&](const collective::Scheme& scheme) {
+      return collective::is_native(topology, task, scheme);
+    };
+    const auto is_other_order = [&](const collective::Scheme& scheme) {
+      return !collective::is_canonical(topology, task, scheme);
+    };
+    CommunicationOptions options;
+    for (const Implementation implementation : {Implementation::kAuto, Implementation::kNccl}) {
+      options.implementation = implementation;
+      EXPECT_EQ(count(options, is_native), 0);
+      EXPECT_EQ(count(options, is_other_order), 0);
+    }
+    options.numerics = Numerics::kFast;
+    EXPECT_GT(count(options, is_native), 0);
+    options.implementation = Implementation::kAuto;
+    EXPECT_GT(count(options, is_native), 0);
+  }
 }
 
 TEST(Automatic, SaysWhatTheRunnerUpWouldCost) {

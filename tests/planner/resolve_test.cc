@@ -141,6 +141,18 @@ TEST(Place, CompletesAndChecks) {
   expect_error([&] { place("CPU:1", two, "x"); }, ErrorCode::kInvalidArgument, {"CPU:1", "2 devices"});
 }
 
+// What is only planned needs no engine, but must be named.
+TEST(Place, OnDevicesWithoutAnEngineIfItIsOnlyPlanned) {
+  const Placement gpu{Device().canonical(), {Device("GPU:0").canonical()}, {}};
+  EXPECT_EQ(place("GPU:0", gpu, "x", true), gpu.devices.front());
+  for (const bool only_planned : {false, true}) {
+    expect_error([&] { place("GPU:1", gpu, "thing 7", only_planned); }, ErrorCode::kUnavailable, {"GPU:1"});
+    expect_error([&] { place("GPU:0", own_process(), "thing 7", only_planned); }, ErrorCode::kUnavailable,
+                 {"GPU:0"});
+  }
+  expect_error([&] { place("GPU:0", gpu, "thing 7"); }, ErrorCode::kUnavailable, {"GPU:0"});
+}
+
 // Two workers with two CPUs each.
 Placement two_workers() {
   Placement placement;
