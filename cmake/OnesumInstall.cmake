@@ -19,7 +19,12 @@ install(FILES
 
 # pkg-config: onesum (the shared library; the static one's needs in Libs.private) and onesum-static.
 file(RELATIVE_PATH pc_to_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
-set(pc_static_needs "-lspdlog -lfmt -lhwy -pthread")
+set(pc_static_needs "-lspdlog -lfmt -lhwy -lcrypto -pthread")
+if(ONESUM_WITH_UCX)
+  list(JOIN UCX_LDFLAGS " " ucx_flags)
+  list(JOIN ISAL_LDFLAGS " " isal_flags)
+  string(APPEND pc_static_needs " ${ucx_flags} ${isal_flags}")
+endif()
 configure_file(cmake/onesum.pc.in generated/onesum.pc @ONLY)
 configure_file(cmake/onesum-static.pc.in generated/onesum-static.pc @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/generated/onesum.pc" "${PROJECT_BINARY_DIR}/generated/onesum-static.pc"

@@ -20,7 +20,11 @@ foreach(kind shared static)
     BASE_DIRS "${PROJECT_SOURCE_DIR}/include" "${PROJECT_BINARY_DIR}/generated/include"
     FILES ${public_headers} "${PROJECT_BINARY_DIR}/generated/include/onesum/version.h")
   target_compile_features(onesum_${kind} PUBLIC cxx_std_20)
-  target_link_libraries(onesum_${kind} PRIVATE Threads::Threads fmt::fmt spdlog::spdlog hwy::hwy)
+  target_link_libraries(onesum_${kind} PRIVATE
+    Threads::Threads fmt::fmt spdlog::spdlog hwy::hwy OpenSSL::Crypto)
+  if(ONESUM_WITH_UCX)
+    target_link_libraries(onesum_${kind} PRIVATE PkgConfig::UCX PkgConfig::ISAL)
+  endif()
   set_target_properties(onesum_${kind} PROPERTIES
     OUTPUT_NAME onesum EXPORT_NAME ${kind} LINKER_LANGUAGE CXX
     VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})

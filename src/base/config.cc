@@ -21,6 +21,8 @@ constexpr std::uint64_t kMostThreads = 1024;
 constexpr std::array<LogLevel, 4> kLogLevels = {LogLevel::kError, LogLevel::kWarning, LogLevel::kInfo,
                                                 LogLevel::kDebug};
 
+constexpr std::array<std::string_view, 4> kTransports = {"auto", "shm", "tcp", "ucx"};
+
 [[noreturn]] void refuse(std::string_view name, std::string_view value, const std::string& expected) {
   throw Error(ErrorCode::kInvalidArgument, "environment variable " + std::string(name) + " is " +
                                                quoted(value) + "; expected " + expected);
@@ -47,14 +49,115 @@ void set_log(Config& config, std::string_view name, std::string_view value) {
   refuse(name, value, "error, warning, info or debug");
 }
 
+void set_report(Config& config, std::string_view name, std::string_view value) {
+  config.report = parse_report_target(value);
+  if (!config.report) refuse(name, value, "a descriptor and an inode such as 5:123, as onesum run sets it");
+}
+
+void set_rank(Config& config, std::string_view name, std::string_view value) {
+  const auto rank = parse_number(value, kMostWorkers - 1);
+  if (!rank) refuse(name, value, "a number from 0 to " + std::to_string(kMostWorkers - 1));
+  config.rank = static_cast<int>(*rank);
+}
+
+void set_size(Config& config, std::string_view name, std::string_view value) {
+  const auto size = parse_number(value, kMostWorkers);
+  if (!size || *size == 0) refuse(name, value, "a number from 1 to " + std::to_string(kMostWorkers));
+  config.size = static_cast<int>(*size);
+}
+
+void set_job(Config& config, std::string_view name, std::string_view value) {
+  constexpr std::size_t kLongest = 64;
+  const auto is_allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '_' || c == '-';
+  };
+  if (value.empty() || value.size() > kLongest || !std::ranges::all_of(value, is_allowed))
+    refuse(name, value, "1 to 64 letters, digits, '.', '_' and '-'");
+  config.job = value;
+}
+
+void set_address(Config& config, std::string_view name, std::string_view value) {
+  config.address = parse_host_port(value);
+  if (!config.address) refuse(name, value, std::string(kHostPortExpected));
+}
+
+void set_secret(Config& config, std::string_view name, std::string_view value) {
+  if (value.empty()) refuse(name, value, "a secret that all workers share");
+  config.secret = value;
+}
+
+void set_secret_file(Config& config, std::string_view name, std::string_view value) {
+  if (value.empty()) refuse(name, value, "the path of a file that only its owner can read");
+  config.secret_file = value;
+}
+
+void set_transport(Config& config, std::string_view name, std::string_view value) {
+  const auto found = std::ranges::find(kTransports, value);
+  if (found == kTransports.end()) refuse(name, value, listed(kTransports));
+  config.transport = static_cast<TransportChoice>(found - kTransports.begin());
+}
+
+void set_machine(Config& config, std::string_view name, std::string_view value) {
+  constexpr std::size_t kLongest = 255;
+  if (value.empty() || value.size() > kLongest) {
+    refuse(name, value, "1 to 255 characters, the same on all workers of a machine");
+  }
+  config.machine = value;
+}
+
+// Seconds, with at most three decimals.
+std::optional<std::chrono::milliseconds> parse_timeout(std::string_view text) {
+  constexpr std::uint64_t kMostSeconds = 1'000'000;
+  const std::size_t point = std::min(text.find('.'), text.size());
+  std::string decimals(text.substr(std::min(point + 1, text.size())));
+  if (decimals.size() > 3 || (point < text.size() && decimals.empty())) return std::nullopt;
+  decimals.resize(3, '0');
+  const auto seconds = parse_number(text.substr(0, point), kMostSeconds);
+  const auto milliseconds = parse_number(decimals, 999);
+  if (!seconds || !milliseconds || *seconds + *milliseconds == 0) return std::nullopt;
+  return std::chrono::milliseconds(*seconds * 1000 + *milliseconds);
+}
+
+std::chrono::milliseconds timeout(std::string_view name, std::string_view value) {
+  const auto parsed = parse_timeout(value);
+  if (!parsed) refuse(name, value, "seconds such as 60 or 0.5, more than 0 and at most 1000000");
+  return *parsed;
+}
+
+void set_progress_timeout(Config& config, std::string_view name, std::string_view value) {
+  config.progress_timeout = timeout(name, value);
+}
+
+void set_join_timeout(Config& config, std::string_view name, std::string_view value) {
+  config.join_timeout = timeout(name, value);
+}
+
+void set_fault(Config& config, std::string_view name, std::string_view value) {
+  if (value.empty()) refuse(name, value, "a fault");
+  config.fault = value;
+}
+
 struct Setting {
   std::string_view name;
   void (*set)(Config&, std::string_view name, std::string_view value);
 };
-constexpr std::array<Setting, 3> kSettings = {{
+constexpr std::array<Setting, 15> kSettings = {{
     {"ONESUM_THREADS", set_threads},
     {"ONESUM_POOL_BYTES", set_pool_bytes},
     {"ONESUM_LOG", set_log},
+    {"ONESUM_RANK", set_rank},
+    {"ONESUM_SIZE", set_size},
+    {"ONESUM_JOB", set_job},
+    {"ONESUM_ADDRESS", set_address},
+    {"ONESUM_SECRET", set_secret},
+    {"ONESUM_SECRET_FILE", set_secret_file},
+    {"ONESUM_TRANSPORT", set_transport},
+    {"ONESUM_MACHINE", set_machine},
+    {"ONESUM_PROGRESS_TIMEOUT", set_progress_timeout},
+    {"ONESUM_JOIN_TIMEOUT", set_join_timeout},
+    {"ONESUM_FAULT", set_fault},
+    {"ONESUM_REPORT", set_report},
 }};
 
 [[noreturn]] void refuse_name(std::string_view name) {
@@ -67,10 +170,9 @@ constexpr std::array<Setting, 3> kSettings = {{
 }
 
 std::variant<Config, Error> read_environment() {
-  std::vector<std::string_view> entries;
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) entries.emplace_back(*entry);
+  const std::vector<std::string> entries = environment_entries();
   try {
-    return parse_config(entries);
+    return parse_config(std::vector<std::string_view>(entries.begin(), entries.end()));
   } catch (const Error& error) {
     return error;
   }
@@ -94,7 +196,20 @@ Config parse_config(std::span<const std::string_view> environment) {
     if (setting == kSettings.end()) refuse_name(name);
     setting->set(config, name, value);
   }
+  if (config.secret && config.secret_file) {
+    refuse("ONESUM_SECRET_FILE", *config.secret_file, "it to be unset, because ONESUM_SECRET is set");
+  }
   return config;
+}
+
+std::vector<std::string> environment_entries() {
+  std::vector<std::string> entries;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) entries.emplace_back(*entry);
+  return entries;
+}
+
+std::string_view to_string(TransportChoice choice) noexcept {
+  return kTransports[static_cast<std::size_t>(choice)];
 }
 
 const Config& process_config() {

@@ -4,14 +4,29 @@
 // error: a misspelt setting must not go unnoticed.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
+#include "base/host_port.h"
 #include "base/log.h"
+#include "base/worker_report.h"
 
 namespace onesum {
+
+// What carries tensors between workers.
+enum class TransportChoice : std::uint8_t { kAuto, kShm, kTcp, kUcx };
+
+// "auto", "shm", "tcp", "ucx"
+std::string_view to_string(TransportChoice choice) noexcept;
+
+// More workers than this are a mistake.
+inline constexpr int kMostWorkers = 4096;
 
 struct Config {
   // ONESUM_THREADS; absent: as many as the cores the process may use.
@@ -20,6 +35,31 @@ struct Config {
   std::optional<std::size_t> pool_bytes;
   // ONESUM_LOG
   LogLevel log_level = LogLevel::kWarning;
+  // ONESUM_REPORT; absent: nobody wants to know.
+  std::optional<ReportTarget> report;
+
+  // ---- of clusters ----
+  // ONESUM_RANK, ONESUM_SIZE, ONESUM_JOB: set by `onesum run`, or by hand. Each by itself here; whether they
+  // fit together is for whoever reads all of them (cluster/environment.h).
+  std::optional<int> rank;
+  std::optional<int> size;
+  std::optional<std::string> job;
+  // ONESUM_ADDRESS: where worker 0 is.
+  std::optional<HostPort> address;
+  // ONESUM_SECRET or ONESUM_SECRET_FILE, never both. A secret is never part of a message.
+  std::optional<std::string> secret;
+  std::optional<std::string> secret_file;
+  // ONESUM_TRANSPORT
+  TransportChoice transport = TransportChoice::kAuto;
+  // ONESUM_MACHINE: workers with the same text are on one machine; absent: found out.
+  std::optional<std::string> machine;
+  // ONESUM_PROGRESS_TIMEOUT: a worker that makes no progress inside a call for so long has failed.
+  std::chrono::milliseconds progress_timeout = std::chrono::seconds(60);
+  // ONESUM_JOIN_TIMEOUT: workers that have not come after so long are missing.
+  std::chrono::milliseconds join_timeout = std::chrono::minutes(5);
+  // ONESUM_FAULT: what the faulty engine shall do, in its own grammar.
+  std::optional<std::string> fault;
+
   friend bool operator==(const Config&, const Config&) = default;
 };
 
@@ -31,6 +71,9 @@ Config parse_config(std::span<const std::string_view> environment);
 // invalid_argument; the log level is then that of an empty environment.
 const Config& process_config();
 LogLevel configured_log_level() noexcept;
+
+// A copy of the environment as it is now, entries of the form NAME=value.
+std::vector<std::string> environment_entries();
 
 // A number of bytes: digits, then nothing or k, M, G or T (either case; powers of 1024). nullopt for anything
 // else.

@@ -1,6 +1,7 @@
 // docs/configuration.md.
 #include "base/config.h"
 
+#include <chrono>
 #include <cstdlib>
 #include <initializer_list>
 #include <string>
@@ -63,10 +64,71 @@ TEST(Config, ReadsSeveral) {
   EXPECT_EQ(config.log_level, LogLevel::kInfo);
 }
 
+TEST(Config, ReadsWhoTakesPart) {
+  const Config config =
+      parsed({"ONESUM_RANK=3", "ONESUM_SIZE=4", "ONESUM_JOB=train.7_b-1", "ONESUM_ADDRESS=[::1]:80"});
+  EXPECT_EQ(config.rank, 3);
+  EXPECT_EQ(config.size, 4);
+  EXPECT_EQ(config.job, "train.7_b-1");
+  EXPECT_EQ(config.address, (HostPort{"::1", 80}));
+  expect_invalid([] { parsed({"ONESUM_RANK=4096"}); }, {"ONESUM_RANK", "\"4096\"", "0 to 4095"});
+  expect_invalid([] { parsed({"ONESUM_RANK=-1"}); }, {"ONESUM_RANK", "\"-1\""});
+  expect_invalid([] { parsed({"ONESUM_SIZE=0"}); }, {"ONESUM_SIZE", "\"0\"", "1 to 4096"});
+  expect_invalid([] { parsed({"ONESUM_JOB=a b"}); }, {"ONESUM_JOB", "\"a b\"", "letters"});
+  expect_invalid([] { parsed({"ONESUM_JOB=" + std::string(65, 'j')}); }, {"ONESUM_JOB", "1 to 64"});
+  expect_invalid([] { parsed({"ONESUM_ADDRESS=here"}); }, {"ONESUM_ADDRESS", "\"here\"", "HOST:PORT"});
+}
+
+TEST(Config, ReadsTransportAndMachine) {
+  EXPECT_EQ(parsed({"ONESUM_TRANSPORT=auto"}).transport, TransportChoice::kAuto);
+  EXPECT_EQ(parsed({"ONESUM_TRANSPORT=shm"}).transport, TransportChoice::kShm);
+  EXPECT_EQ(parsed({"ONESUM_TRANSPORT=tcp"}).transport, TransportChoice::kTcp);
+  EXPECT_EQ(parsed({"ONESUM_TRANSPORT=ucx"}).transport, TransportChoice::kUcx);
+  EXPECT_EQ(to_string(TransportChoice::kUcx), "ucx");
+  expect_invalid([] { parsed({"ONESUM_TRANSPORT=rdma"}); }, {"\"rdma\"", "auto, shm, tcp or ucx"});
+  EXPECT_EQ(parsed({"ONESUM_MACHINE=left"}).machine, "left");
+  expect_invalid([] { parsed({"ONESUM_MACHINE="}); }, {"ONESUM_MACHINE", "1 to 255"});
+  EXPECT_EQ(parsed({"ONESUM_FAULT=die at 3"}).fault, "die at 3");
+  expect_invalid([] { parsed({"ONESUM_FAULT="}); }, {"ONESUM_FAULT"});
+}
+
+TEST(Config, ReadsTimeouts) {
+  using std::chrono::milliseconds;
+  EXPECT_EQ(Config{}.progress_timeout, milliseconds(60'000));
+  EXPECT_EQ(Config{}.join_timeout, milliseconds(300'000));
+  EXPECT_EQ(parsed({"ONESUM_PROGRESS_TIMEOUT=5"}).progress_timeout, milliseconds(5000));
+  EXPECT_EQ(parsed({"ONESUM_PROGRESS_TIMEOUT=0.25"}).progress_timeout, milliseconds(250));
+  EXPECT_EQ(parsed({"ONESUM_JOIN_TIMEOUT=1.007"}).join_timeout, milliseconds(1007));
+  EXPECT_EQ(parsed({"ONESUM_JOIN_TIMEOUT=1000000"}).join_timeout, milliseconds(1'000'000'000));
+  for (const char* value : {"", "0", "0.000", "-1", ".5", "5.", "0.0001", "1e3", "60s", "1000001", "1.-5"}) {
+    for (const char* name : {"ONESUM_PROGRESS_TIMEOUT", "ONESUM_JOIN_TIMEOUT"}) {
+      const std::string entry = std::string(name) + "=" + value;
+      expect_invalid([&] { parsed({entry}); }, {name, '"' + std::string(value) + '"', "seconds such as"});
+    }
+  }
+}
+
+TEST(Config, ReadsOneSecretAndNeverShowsIt) {
+  EXPECT_EQ(parsed({"ONESUM_SECRET=xyzzy"}).secret, "xyzzy");
+  EXPECT_EQ(parsed({"ONESUM_SECRET_FILE=/run/secret"}).secret_file, "/run/secret");
+  expect_invalid([] { parsed({"ONESUM_SECRET="}); }, {"ONESUM_SECRET"});
+  expect_invalid([] { parsed({"ONESUM_SECRET_FILE="}); }, {"ONESUM_SECRET_FILE"});
+  try {
+    parsed({"ONESUM_SECRET=xyzzy", "ONESUM_SECRET_FILE=/run/secret"});
+    ADD_FAILURE() << "both were taken";
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    EXPECT_NE(message.find("ONESUM_SECRET is set"), std::string::npos) << message;
+    EXPECT_EQ(message.find("xyzzy"), std::string::npos) << message;
+  }
+}
+
 TEST(Config, RefusesUnknownNamesAndGuesses) {
   expect_invalid([] { parsed({"ONESUM_THREAD=4"}); }, {"ONESUM_THREAD\"", "did you mean ONESUM_THREADS?"});
   expect_invalid([] { parsed({"ONESUM_POOL=4"}); }, {"ONESUM_POOL\"", "ONESUM_POOL_BYTES?"});
   expect_invalid([] { parsed({"ONESUM_log=info"}); }, {"ONESUM_LOG?"});
+  expect_invalid([] { parsed({"ONESUM_RANKS=1"}); }, {"ONESUM_RANK?"});
+  expect_invalid([] { parsed({"ONESUM_JOINTIMEOUT=1"}); }, {"ONESUM_JOIN_TIMEOUT?"});
   expect_invalid([] { parsed({"ONESUM_SOMETHING_ELSE_ALTOGETHER=4"}); },
                  {"ONESUM_SOMETHING_ELSE_ALTOGETHER"});
   expect_invalid([] { parsed({"ONESUM_"}); }, {"\"ONESUM_\""});
