@@ -1,0 +1,102 @@
+#include "engine/faulty/faulty_transport.h"
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <thread>
+
+#include <unistd.h>
+
+namespace onesum::engine {
+namespace {
+
+bool concerns_message(FaultAction action) noexcept {
+  return action == FaultAction::kDrop || action == FaultAction::kTruncate || action == FaultAction::kCorrupt;
+}
+
+void befall_process(const Fault& fault) {
+  switch (fault.action) {
+    case FaultAction::kDelay:
+      std::this_thread::sleep_for(std::chrono::milliseconds(fault.milliseconds));
+      return;
+    case FaultAction::kDie:
+      kill(getpid(), SIGKILL);
+      return;
+    case FaultAction::kStop:
+      kill(getpid(), SIGSTOP);
+      return;
+    case FaultAction::kExit:
+      std::_Exit(fault.status);
+    case FaultAction::kDrop:
+    case FaultAction::kTruncate:
+    case FaultAction::kCorrupt:
+      return;
+  }
+}
+
+}  // namespace
+
+FaultyTransport::FaultyTransport(std::unique_ptr<Transport> inner, FaultyOptions options)
+    : inner_(std::move(inner)), options_(std::move(options)) {
+  std::erase_if(options_.faults, [&](const Fault& fault) {
+    return fault.rank.value_or(options_.rank) != options_.rank || fault.epoch != options_.epoch;
+  });
+}
+
+void FaultyTransport::count(const Beat& beat) {
+  const std::uint64_t operation = next_++;
+  for (const Fault& fault : options_.faults) {
+    if (fault.beat == beat.number && fault.op == operation) befall_process(fault);
+  }
+}
+
+void FaultyTransport::begin(const Beat& beat, std::span<const Place> incoming) {
+  before_ += next_;
+  next_ = 0;
+  arrived_.clear();
+  count(beat);
+  inner_->begin(beat, incoming);
+}
+
+void FaultyTransport::send(const Beat& beat, const Place& place) {
+  count(beat);
+  Place sent = place;
+  bool is_dropped = false;
+  for (const FaultAction action : due_for_message(beat, place)) {
+    if (action == FaultAction::kDrop) is_dropped = true;
+    if (action == FaultAction::kTruncate) sent.bytes /= 2;
+    if (action == FaultAction::kCorrupt) corrupt(beat, place);
+  }
+  if (!is_dropped) inner_->send(beat, sent);
+}
+
+std::vector<FaultAction> FaultyTransport::due_for_message(const Beat& beat, const Place& place) {
+  std::vector<FaultAction> due;
+  std::erase_if(options_.faults, [&](const Fault& fault) {
+    const bool is_due = concerns_message(fault.action) && fault.beat == beat.number && fault.op < next_;
+    if (!is_due || place.bytes == 0) return false;
+    due.push_back(fault.action);
+    return true;
+  });
+  return due;
+}
+
+void FaultyTransport::corrupt(const Beat& beat, const Place& place) {
+  if (options_.damage_next && options_.damage_next(place.peer)) return;
+  const auto phase = static_cast<unsigned>(beat.number % limits().phases);
+  outbox(place.peer, phase)[place.offset + place.bytes / 2] ^= std::byte{0x10};
+}
+
+Arrival FaultyTransport::arrival(const Beat& beat, const Place& place) {
+  const Arrival arrival = inner_->arrival(beat, place);
+  if (arrival == Arrival::kHere && arrived_.emplace(place.peer, place.number).second) count(beat);
+  return arrival;
+}
+
+void FaultyTransport::finish(const Beat& beat) {
+  count(beat);
+  inner_->finish(beat);
+}
+
+}  // namespace onesum::engine

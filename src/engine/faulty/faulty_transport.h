@@ -1,0 +1,63 @@
+// A transport with which things go wrong on purpose.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "engine/faulty/faults.h"
+#include "engine/transport.h"
+
+namespace onesum::engine {
+
+struct FaultyOptions {
+  int rank = 0;
+  std::uint32_t epoch = 0;
+  std::vector<Fault> faults;  // those of other ranks and epochs are left out
+  // Makes the inner transport change a byte of the next message to a peer after its checksum was made, or
+  // says that it cannot. Without it, or if it cannot, the byte is changed in the outbox, which no checksum
+  // finds.
+  std::function<bool(int peer)> damage_next;
+};
+
+class FaultyTransport final : public Transport {
+ public:
+  FaultyTransport(std::unique_ptr<Transport> inner, FaultyOptions options);
+
+  // Operations counted so far in the beat that began last, and in all: to find out how many there are.
+  std::uint64_t operations_in_beat() const noexcept { return next_; }
+  std::uint64_t operations() const noexcept { return before_ + next_; }
+
+  const Limits& limits() const noexcept override { return inner_->limits(); }
+  std::byte* outbox(int peer, unsigned phase) noexcept override { return inner_->outbox(peer, phase); }
+  const std::byte* inbox(int peer, unsigned phase) noexcept override { return inner_->inbox(peer, phase); }
+  void begin(const Beat& beat, std::span<const Place> incoming) override;
+  bool may_send(const Beat& beat, int peer) noexcept override { return inner_->may_send(beat, peer); }
+  void send(const Beat& beat, const Place& place) override;
+  Arrival arrival(const Beat& beat, const Place& place) override;
+  void finish(const Beat& beat) override;
+  bool is_flushed() noexcept override { return inner_->is_flushed(); }
+  void progress() override { inner_->progress(); }
+  bool arm() override { return inner_->arm(); }
+  void disarm() noexcept override { inner_->disarm(); }
+  int event_fd() const noexcept override { return inner_->event_fd(); }
+  bool quit() noexcept override { return inner_->quit(); }
+
+ private:
+  // Counts an operation, and does what happens at it to the process.
+  void count(const Beat& beat);
+  // What happens to the message that is sent now; it does not happen again.
+  std::vector<FaultAction> due_for_message(const Beat& beat, const Place& place);
+  void corrupt(const Beat& beat, const Place& place);
+
+  std::unique_ptr<Transport> inner_;
+  FaultyOptions options_;
+  std::uint64_t next_ = 0;                           // operation of the beat
+  std::uint64_t before_ = 0;                         // operations of earlier beats
+  std::set<std::pair<int, std::uint32_t>> arrived_;  // peers and numbers, in the beat
+};
+
+}  // namespace onesum::engine

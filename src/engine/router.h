@@ -1,0 +1,49 @@
+// A transport made of two: each peer is reached through the one or the other.
+//
+// Near peers are on this machine (shared memory), far ones are not (the network). Both transports number the
+// ranks alike and have the same limits; each may be without some of them.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/fd.h"
+#include "engine/transport.h"
+
+namespace onesum::engine {
+
+class Router final : public Transport {
+ public:
+  // `is_near` by rank; that of this rank itself does not matter. Throws invalid_argument if the limits
+  // differ, resource_exhausted if there are no descriptors left.
+  Router(std::unique_ptr<Transport> near, std::unique_ptr<Transport> far, std::vector<bool> is_near);
+
+  const Limits& limits() const noexcept override { return near_->limits(); }
+  std::byte* outbox(int peer, unsigned phase) noexcept override { return to(peer).outbox(peer, phase); }
+  const std::byte* inbox(int peer, unsigned phase) noexcept override { return to(peer).inbox(peer, phase); }
+  void begin(const Beat& beat, std::span<const Place> incoming) override;
+  bool may_send(const Beat& beat, int peer) noexcept override { return to(peer).may_send(beat, peer); }
+  void send(const Beat& beat, const Place& place) override { to(place.peer).send(beat, place); }
+  Arrival arrival(const Beat& beat, const Place& place) override {
+    return to(place.peer).arrival(beat, place);
+  }
+  void finish(const Beat& beat) override;
+  bool is_flushed() noexcept override;
+  void progress() override;
+  bool arm() override;
+  void disarm() noexcept override;
+  int event_fd() const noexcept override { return events_.get(); }
+  bool quit() noexcept override;
+
+ private:
+  Transport& to(int peer) const noexcept { return is_near_[static_cast<std::size_t>(peer)] ? *near_ : *far_; }
+
+  std::unique_ptr<Transport> near_;
+  std::unique_ptr<Transport> far_;
+  std::vector<bool> is_near_;
+  Fd events_;                         // both transports' in one
+  std::vector<Place> near_incoming_;  // of the beat
+  std::vector<Place> far_incoming_;
+};
+
+}  // namespace onesum::engine

@@ -1,0 +1,176 @@
+#include "engine/shm/shm_transport.h"
+
+#include <algorithm>
+#include <atomic>
+#include <string>
+#include <utility>
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <onesum/error.h>
+
+namespace onesum::engine::shm {
+namespace {
+
+void wake_up(int descriptor) noexcept {
+  const std::uint64_t one = 1;
+  // It fails only where the counter is full, and then the descriptor is readable as it should be.
+  [[maybe_unused]] const ssize_t written = write(descriptor, &one, sizeof one);
+}
+
+[[noreturn]] void refuse(int rank, const std::string& why) {
+  throw Error(ErrorCode::kInvalidArgument, "rank " + std::to_string(rank) + " cannot take part: " + why);
+}
+
+void check_peer(const Layout& layout, const Peer& peer) {
+  const int rank = peer.segment.rank();
+  if (peer.segment.layout().size() != layout.size() || peer.segment.layout().limits() != layout.limits())
+    refuse(rank, "its segment has another layout");
+  if (!peer.wake) refuse(rank, "there is no descriptor to wake it with");
+}
+
+}  // namespace
+
+Fd make_wake_descriptor() {
+  Fd descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!descriptor) throw Error(ErrorCode::kResourceExhausted, "cannot make an eventfd to sleep on");
+  return descriptor;
+}
+
+ShmTransport::ShmTransport(Segment own, Fd wake, std::vector<Peer> peers)
+    : own_(std::move(own)),
+      wake_(std::move(wake)),
+      peers_(std::move(peers)),
+      phases_(own_.layout().limits().phases) {
+  if (!wake_) refuse(own_.rank(), "it has no descriptor to sleep on");
+  const auto size = static_cast<std::size_t>(own_.layout().size());
+  boxes_.resize(size * phases_);
+  seen_.resize(size);
+  noticed_.resize(size * limits().messages);
+  for (const Peer& peer : peers_) {
+    const int rank = peer.segment.rank();
+    check_peer(own_.layout(), peer);
+    if (rank == own_.rank() || seen(rank).counters != nullptr) refuse(rank, "it is there twice");
+    seen(rank) = {.counters = &peer.segment.counters(), .wake = peer.wake.get()};
+    for (unsigned phase = 0; phase < phases_; ++phase) {
+      box(rank, phase) = {.outgoing = own_.lines(rank, phase),
+                          .outbox = own_.copy(rank, phase),
+                          .incoming = peer.segment.lines(own_.rank(), phase),
+                          .inbox = peer.segment.copy(own_.rank(), phase)};
+    }
+  }
+}
+
+std::span<const std::byte> ShmTransport::notes(int peer) const noexcept {
+  for (const Peer& known : peers_) {
+    if (known.segment.rank() == peer) return known.segment.notes();
+  }
+  return {};
+}
+
+void ShmTransport::begin(const Beat& beat, std::span<const Place> incoming) {
+  beat_ = beat.number;
+  phase_ = static_cast<unsigned>(beat.number % phases_);
+  incoming_ = incoming;
+}
+
+bool ShmTransport::may_send(const Beat& /*beat*/, int peer) noexcept {
+  Seen& other = seen(peer);
+  // Acquire: the peer has read the copy before this rank writes to it.
+  if (!is_free(other)) other.finished = other.counters->finished.load(std::memory_order_acquire);
+  if (is_free(other)) return true;
+  has_refused_ = other.has_refused = true;
+  return false;
+}
+
+void ShmTransport::send(const Beat& beat, const Place& place) {
+  Line& line = box(place.peer, phase_).outgoing[place.number];
+  line.token.store(beat.token, std::memory_order_relaxed);
+  // Releases payload and token. Sequentially consistent, with the load of `sleep` and with arm() at the other
+  // side: either the receiver's last look before it sleeps sees the line, or this look sees that it sleeps.
+  line.beat_after.store(beat.number + 1, std::memory_order_seq_cst);
+  const Seen& other = seen(place.peer);
+  if (other.counters->sleep.load(std::memory_order_seq_cst) != Sleep::kAwake) wake_up(other.wake);
+}
+
+Arrival ShmTransport::arrival(const Beat& beat, const Place& place) {
+  const Line& line = box(place.peer, phase_).incoming[place.number];
+  // Acquire: payload and token were written before.
+  const std::uint64_t found = line.beat_after.load(std::memory_order_acquire);
+  if (found <= beat.number) return Arrival::kNotYet;
+  // Whoever sends in this beat has finished those before. Where ranks answer each other this is all that they
+  // ever look at: `finished` stays in its owner's cache.
+  Seen& other = seen(place.peer);
+  other.finished = std::max(other.finished, beat.number);
+  const bool is_alike = found == beat.number + 1 && line.token.load(std::memory_order_relaxed) == beat.token;
+  return is_alike ? Arrival::kHere : Arrival::kMismatch;
+}
+
+void ShmTransport::finish(const Beat& beat) {
+  incoming_ = {};
+  Counters& own = own_.counters();
+  // Releases this rank's reads. Sequentially consistent for the same reason as in send().
+  own.finished.store(beat.number + 1, std::memory_order_seq_cst);
+  for (const Peer& peer : peers_) {
+    const Sleep sleep = peer.segment.counters().sleep.load(std::memory_order_seq_cst);
+    if (sleep == Sleep::kUntilMessageOrCopy) wake_up(peer.wake.get());
+  }
+}
+
+bool ShmTransport::arm() {
+  // Sequentially consistent, with the loads below: see send().
+  own_.counters().sleep.store(has_refused_ ? Sleep::kUntilMessageOrCopy : Sleep::kUntilMessage,
+                              std::memory_order_seq_cst);
+  const bool has_message = notice_messages();
+  const bool has_copy = notice_copies();
+  return !has_message && !has_copy;
+}
+
+// Whether a message of this beat is there that no arm() has seen. Each is worth asking again once; one that
+// nobody asks for must not keep the rank awake.
+bool ShmTransport::notice_messages() noexcept {
+  bool is_new = false;
+  for (const Place& place : incoming_) {
+    std::uint64_t& noticed =
+        noticed_[static_cast<std::size_t>(place.peer) * limits().messages + place.number];
+    if (noticed > beat_) continue;
+    const Line& line = box(place.peer, phase_).incoming[place.number];
+    const std::uint64_t found = line.beat_after.load(std::memory_order_seq_cst);
+    if (found <= beat_) continue;
+    noticed = found;
+    is_new = true;
+  }
+  return is_new;
+}
+
+// Whether a copy is free that was refused since arm() last looked. Also where it was granted later: whoever
+// was refused may not have asked again.
+bool ShmTransport::notice_copies() noexcept {
+  if (!has_refused_) return false;
+  bool is_new = false;
+  has_refused_ = false;
+  for (Seen& other : seen_) {
+    if (!other.has_refused) continue;
+    other.finished = other.counters->finished.load(std::memory_order_seq_cst);
+    other.has_refused = !is_free(other);
+    has_refused_ = has_refused_ || other.has_refused;
+    is_new = is_new || !other.has_refused;
+  }
+  return is_new;
+}
+
+void ShmTransport::disarm() noexcept {
+  // Relaxed: who sees it late wakes a rank that is awake.
+  own_.counters().sleep.store(Sleep::kAwake, std::memory_order_relaxed);
+  std::uint64_t events = 0;
+  // It fails where nobody has written, which is as good.
+  [[maybe_unused]] const ssize_t taken = read(wake_.get(), &events, sizeof events);
+}
+
+bool ShmTransport::quit() noexcept {
+  incoming_ = {};
+  return true;
+}
+
+}  // namespace onesum::engine::shm

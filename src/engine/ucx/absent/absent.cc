@@ -1,0 +1,17 @@
+// What takes the place of the engine in a build without UCX.
+#include <onesum/error.h>
+
+#include "engine/ucx/ucx_transport.h"
+
+namespace onesum::engine {
+
+bool has_ucx() noexcept { return false; }
+
+std::unique_ptr<UcxTransport> make_ucx_transport(const UcxOptions& /*options*/) {
+  throw Error(
+      ErrorCode::kUnimplemented,
+      "workers on several machines need UCX, which this build of onesum was made without; install "
+      "libucx-dev and libisal-dev (Debian; elsewhere UCX 1.13 or newer and ISA-L) and build it again");
+}
+
+}  // namespace onesum::engine

@@ -1,0 +1,13 @@
+// CRC32C of messages.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/ucx/wire.h"
+
+namespace onesum::engine::ucx {
+
+// Of a header and the payload of `header.bytes` behind it, whatever the header's own checksum is.
+std::uint32_t checksum_of(const Header& header, const std::byte* payload) noexcept;
+
+}  // namespace onesum::engine::ucx

@@ -1,0 +1,47 @@
+// What a transport knows of one peer, and of the requests that UCX has under way for it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include <ucp/api/ucp.h>
+
+#include "engine/transport.h"
+
+namespace onesum::engine::ucx {
+
+// A receive of one message; UCX holds its address while it is under way.
+struct Receive {
+  std::size_t* receives = nullptr;  // the transport's count of receives under way
+  void* request = nullptr;          // while it is under way
+  ucs_status_t status = UCS_INPROGRESS;
+  ucp_tag_recv_info_t info{};          // if the status is UCS_OK
+  Arrival verdict = Arrival::kNotYet;  // once somebody asked for it
+};
+
+// One copy of the outbox to a peer; UCX holds its address while messages are under way.
+struct Copy {
+  std::size_t* sends = nullptr;  // the transport's count of sends under way
+  std::size_t messages = 0;      // of these from this copy
+  std::uint64_t used = 0;        // one more than the last beat that used it; 0: none
+};
+
+struct Peer {
+  const Peer** first_failed = nullptr;  // the transport's
+  ucp_ep_h endpoint = nullptr;          // null: not reached through this transport, or closed
+  std::uint64_t finished = 0;           // beats it has finished, as far as it told
+  std::uint64_t told = 0;               // beats we have finished, as far as we told it
+  std::uint64_t heard = 0;              // one more than the last beat in which it sends to us
+  std::uint64_t sent = 0;               // one more than the last beat in which we sent to it
+  bool is_heard = false;                // a credit came from it
+  bool damages_next = false;            // a drill
+  ucs_status_t failure = UCS_OK;        // why its connection broke
+  std::vector<Copy> copies;             // of the outbox
+  Copy credits;                         // which lie nowhere
+  std::deque<Receive> receives;         // by number; addresses stay while it grows
+  Receive credit;
+};
+
+}  // namespace onesum::engine::ucx

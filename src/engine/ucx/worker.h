@@ -1,0 +1,53 @@
+// A UCX worker with its context: the one through which all messages of a transport go.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <ucp/api/ucp.h>
+
+namespace onesum::engine::ucx {
+
+struct WorkerOptions {
+  int peers = 1;
+  std::string transports;
+  std::string devices;  // names of interfaces and addresses (UcxOptions)
+};
+
+class Worker {
+ public:
+  // Throws unavailable with what UCX said and what it was asked for.
+  explicit Worker(const WorkerOptions& options);
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  ucp_worker_h get() const noexcept { return handles_->worker; }
+  int event_fd() const noexcept { return event_fd_; }
+  const std::string& address() const noexcept { return address_; }
+
+  // It stays for ever: it has requests that did not end.
+  void abandon() noexcept;
+
+ private:
+  void make_context(const WorkerOptions& options);
+  void make_worker();
+  void read_address();
+  void destroy() noexcept;
+
+  struct Handles {
+    ucp_context_h context = nullptr;
+    ucp_worker_h worker = nullptr;
+    Handles* next = nullptr;  // among abandoned ones
+  };
+
+  std::unique_ptr<Handles> handles_;  // null: abandoned
+  int event_fd_ = -1;
+  std::string address_;
+};
+
+// `devices` with numeric addresses replaced by the names of the interfaces that have them. Throws
+// invalid_argument for an address that no interface of this machine has.
+std::string device_names(const std::string& devices);
+
+}  // namespace onesum::engine::ucx
