@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
+#include "base/amounts.h"
 #include "cli/json_object.h"
 #include "cli/output.h"
-#include "cli/quantities.h"
 #include "cli/table.h"
 
 namespace onesum::cli {

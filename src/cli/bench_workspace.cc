@@ -7,8 +7,8 @@
 
 #include <onesum/error.h>
 
+#include "base/amounts.h"
 #include "cli/machine.h"
-#include "cli/quantities.h"
 #include "cli/worker_names.h"
 
 namespace onesum::cli {

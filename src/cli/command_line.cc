@@ -22,21 +22,28 @@ using Text = std::optional<std::string>;
 
 constexpr std::size_t kMaxDevices = 4096;
 constexpr std::size_t kMaxWorkers = 65536;
+constexpr std::size_t kMaxProcesses = 4096;
 constexpr std::string_view kDefaultSizes = "4,1k,64k,1M,8M,64M";
 
 // The options as they were typed.
 struct Typed {
   Text spec, workers, num_packs, numerics, half, constants;
   Text latency, bandwidth, inside_latency, inside_bandwidth, reduce_speed;
-  Text devices, bytes, sizes, shapes, dtype, op, to, reduce_to, draw, file, case_name, budget, rounds;
+  Text devices, device_type, bytes, sizes, shapes, dtype, op, to, reduce_to, draw, file, case_name, budget,
+      rounds, grace;
   bool in_place = false;
   bool verify = false;
   bool explain = false;
+  bool text = false;
   bool measure = false;
+  bool cluster = false;
   bool simulate = false;
   bool json = false;
   bool bound = false;
   bool huge_pages = false;
+  bool no_prefix = false;
+  bool keep_going = false;
+  std::vector<std::string> program;  // what follows "--"
 };
 
 void text_option(CLI::App& app, const char* name, Text& to, const char* placeholder,
@@ -46,7 +53,7 @@ void text_option(CLI::App& app, const char* name, Text& to, const char* placehol
 
 void add_call_options(CLI::App& app, Typed& typed) {
   text_option(app, "--devices", typed.devices, "N",
-              "CPU devices of this process, or of each worker, one replica each (default 2)");
+              "devices of this process, or of each worker, one replica each (default 2)");
   text_option(app, "--spec", typed.spec, "TEXT",
               "all-reduce: xring, nccl/rechd, pscpu:2k:direct#2, auto, ... (default: sum on one device)");
   text_option(app, "--workers,-n", typed.workers, "W", "workers, embedded in this process");
@@ -59,16 +66,20 @@ void add_call_options(CLI::App& app, Typed& typed) {
 void add_plan(CLI::App& app, Typed& typed) {
   CLI::App& plan = *app.add_subcommand("plan", "Show what a reduction would do: steps, bytes, order, time");
   plan.footer(
-      "The output is a plan in its text form, with remarks (#), which --file reads back.\n\n"
+      "The output is a plan in its text form, with remarks (#), which --file reads back; or, with\n"
+      "--explain, words.\n\n"
       "Example:\n"
       "  onesum plan --devices 4 --bytes 8M --in-place --verify --draw plan.svg\n"
       "  onesum plan --devices 4 --bytes 8M > plan.txt; onesum plan --file plan.txt --verify\n"
       "  onesum plan --spec nccl/rechd --workers 2 --devices 4 --bytes 8M --draw plan.svg\n"
+      "  onesum plan --spec nccl/xring --workers 2 --devices 4 --device-type gpu --bytes 8M --verify\n"
       "  onesum plan --spec pscpu:64k:auto --workers 4 --shapes bench/shapes/resnet50.txt --explain\n"
       "  onesum plan --spec xring --half reduce_scatter --workers 4 --devices 1 --bytes 8M --verify\n"
       "  onesum plan --spec rechd --workers 4096 --devices 1 --bytes 1G --simulate --latency 5us \\\n"
       "    --bandwidth 12.5GB/s");
   add_call_options(plan, typed);
+  text_option(plan, "--device-type", typed.device_type, "TYPE",
+              "cpu (default) or gpu, where nccl is NCCL's own");
   text_option(plan, "--bytes", typed.bytes, "B", "one tensor of B bytes (4, 64k, 8M, ...) on each device");
   plan.add_flag("--in-place", typed.in_place, "results replace their inputs");
   text_option(plan, "--to", typed.to, "DEVICE", "where the result goes (default: every device)");
@@ -82,7 +93,8 @@ void add_plan(CLI::App& app, Typed& typed) {
   text_option(plan, "--file", typed.file, "FILE",
               "read a plan instead; --bytes then sizes each of its packs");
   plan.add_flag("--verify", typed.verify, "prove that the plan is right, and say so");
-  plan.add_flag("--explain", typed.explain, "say in words what would be done, and why");
+  plan.add_flag("--explain", typed.explain, "only say in words what would be done, and why");
+  plan.add_flag("--text", typed.text, "with --explain: print the plan too");
   plan.add_flag("--simulate", typed.simulate,
                 "only what it would cost; xring and rechd for thousands of workers");
   text_option(plan, "--latency", typed.latency, "TIME", "of links across workers, such as 5us");
@@ -103,8 +115,12 @@ void add_info(CLI::App& app, Typed& typed) {
       "Predicted times and the spec \"auto\" use constants of the machine: latency and speed of links, of\n"
       "memory and of steps. --measure writes them to $XDG_CACHE_HOME/onesum/machine.json (default\n"
       "~/.cache), which every process reads that uses the library.\n\n"
-      "Example:\n  onesum info --json\n  onesum info --measure");
+      "--cluster shows what the launcher of this process (onesum run, a TF_CONFIG, torchrun, srun, mpirun) "
+      "says\n"
+      "of the workers that take part; run it in place of the program.\n\n"
+      "Example:\n  onesum info --json\n  onesum info --measure\n  mpirun -n 2 onesum info --cluster");
   info.add_flag("--measure", typed.measure, "find the machine's constants by timing calls, and keep them");
+  info.add_flag("--cluster", typed.cluster, "who takes part, where worker 0 is, and which variables say so");
   info.add_flag("--json", typed.json, "print one JSON object");
 }
 
@@ -134,6 +150,30 @@ void add_bench(CLI::App& app, Typed& typed) {
   bench.add_flag("--bound", typed.bound, "with --json: also measure and print the bounds");
 }
 
+void add_run(CLI::App& app, Typed& typed) {
+  CLI::App& run = *app.add_subcommand("run", "Run a program as several workers on this machine");
+  run.footer(
+      "Usage: onesum run -n W [OPTIONS] -- PROGRAM [ARGUMENTS]\n\n"
+      "Each worker gets its rank, their number and the job's name in ONESUM_RANK, ONESUM_SIZE and\n"
+      "ONESUM_JOB, and its share of the cores in ONESUM_THREADS unless that is set. Worker 0 reads standard\n"
+      "input, the others read nothing. Lines are printed when they are complete.\n\n"
+      "When a worker fails, the others get SIGTERM, and SIGKILL if they do not end; the exit code is that "
+      "of\n"
+      "the worker that failed first (128 + signal if it was killed). SIGINT, SIGTERM, SIGHUP, SIGQUIT,\n"
+      "SIGUSR1 and SIGUSR2 are passed on to all workers; a second SIGINT kills them. Whatever workers\n"
+      "started ends with them.\n\n"
+      "Example:\n"
+      "  onesum run -n 4 -- ./train --epochs 3\n"
+      "  onesum run -n 2 --keep-going -- sh -c './train > log.$ONESUM_RANK'");
+  text_option(run, "--workers,-n", typed.workers, "W", "how many workers to start");
+  text_option(run, "--grace", typed.grace, "SECONDS",
+              "between SIGTERM and SIGKILL when a worker has failed (default 5)");
+  run.add_flag("--keep-going", typed.keep_going,
+               "a failing worker does not end the rest; the exit code is the highest");
+  run.add_flag("--no-prefix", typed.no_prefix, "do not put the rank before each line");
+  run.add_flag("--json", typed.json, "print lines and endings, one JSON object a line");
+}
+
 // ---- what was typed, understood ----
 
 DType dtype_of(const Typed& typed) {
@@ -153,6 +193,13 @@ ReduceOp op_of(const Typed& typed) {
 
 std::size_t devices_of(const Typed& typed) {
   return typed.devices ? parse_count("--devices", *typed.devices, 1, kMaxDevices) : 2;
+}
+
+std::string device_type_of(const Typed& typed) {
+  const std::string type = typed.device_type.value_or("cpu");
+  if (type == "cpu") return "CPU";
+  if (type == "gpu") return "GPU";
+  throw UsageError("--device-type: " + quoted(type) + " is neither cpu nor gpu");
 }
 
 void refuse_both(const Text& one, const char* one_name, const Text& other, const char* other_name) {
@@ -219,6 +266,8 @@ void refuse_idle_options(const Typed& typed) {
   needs_spec(typed.half.has_value(), "--half");
   if (typed.simulate && typed.file) throw UsageError("--file and --simulate exclude each other");
   if (typed.explain && typed.file) throw UsageError("--file and --explain exclude each other");
+  if (typed.text && !typed.explain)
+    throw UsageError("--text needs --explain: without it the plan is printed");
   if (typed.explain && typed.half) throw UsageError("--half and --explain exclude each other");
   if (!typed.simulate) return;
   const std::pair<bool, const char*> useless[] = {
@@ -236,12 +285,14 @@ PlanOptions plan_options(const Typed& typed) {
   refuse_both(typed.bytes, "--bytes", typed.shapes, "--shapes");
   refuse_both(typed.file, "--file", typed.shapes, "--shapes");
   refuse_both(typed.file, "--file", typed.devices, "--devices");
+  refuse_both(typed.file, "--file", typed.device_type, "--device-type");
   if (!typed.file && !typed.bytes && !typed.shapes) {
     throw UsageError("plan needs --bytes B, --shapes FILE or --file FILE");
   }
   PlanOptions options;
   options.file = typed.file;
   options.devices = devices_of(typed);
+  options.device_type = device_type_of(typed);
   if (typed.bytes) options.bytes = parse_size("--bytes", *typed.bytes);
   options.shapes_file = typed.shapes;
   options.dtype = dtype_of(typed);
@@ -261,6 +312,7 @@ PlanOptions plan_options(const Typed& typed) {
   options.links = links_of(typed);
   options.simulate = typed.simulate;
   options.explain = typed.explain;
+  options.text = typed.text;
   return options;
 }
 
@@ -284,6 +336,23 @@ BenchOptions bench_options(const Typed& typed) {
   options.huge_pages = typed.huge_pages;
   options.json = typed.json;
   options.bound = typed.bound;
+  return options;
+}
+
+RunOptions run_options(const Typed& typed) {
+  if (!typed.workers) throw UsageError("run needs --workers W: onesum run -n 4 -- ./train");
+  if (typed.program.empty()) {
+    throw UsageError(std::string("run needs a program after --: onesum run -n ") + *typed.workers +
+                     " -- ./train");
+  }
+  if (typed.json && typed.no_prefix) throw UsageError("--json and --no-prefix exclude each other");
+  RunOptions options;
+  options.workers = parse_count("--workers", *typed.workers, 1, kMaxProcesses);
+  options.program = typed.program;
+  options.prefix = !typed.no_prefix;
+  options.keep_going = typed.keep_going;
+  if (typed.grace) options.grace_seconds = parse_seconds("--grace", *typed.grace);
+  options.json = typed.json;
   return options;
 }
 
@@ -320,6 +389,10 @@ void refuse_extras(const CLI::App& app, const CLI::App* command) {
         did_you_mean(word.substr(0, word.find('=')), option_names(command != nullptr ? *command : app)) +
         " (see " + help + ")");
   }
+  if (command != nullptr && command->get_name() == "run") {
+    throw UsageError("unexpected argument " + quoted(word) + "; the program follows --: onesum run -n 4 -- " +
+                     word + " (see " + help + ")");
+  }
   if (command != nullptr) throw UsageError("unexpected argument " + quoted(word) + " (see " + help + ")");
   throw UsageError("unknown command " + quoted(word) + did_you_mean(word, command_names(app)) + " (see " +
                    help + ")");
@@ -330,24 +403,38 @@ Command understood(const CLI::App& app, const Typed& typed) {
   const CLI::App* command = commands.empty() ? nullptr : commands.front();
   refuse_extras(app, nullptr);
   if (command == nullptr) {
-    throw UsageError("a command is needed: plan, info or bench (see onesum --help)");
+    throw UsageError("a command is needed: run, plan, info or bench (see onesum --help)");
   }
   refuse_extras(app, command);
   if (command->get_name() == "plan") return plan_options(typed);
   if (command->get_name() == "bench") return bench_options(typed);
-  return InfoOptions{typed.json, typed.measure};
+  if (command->get_name() == "run") return run_options(typed);
+  if (typed.cluster && typed.measure) throw UsageError("--cluster and --measure exclude each other");
+  return InfoOptions{typed.json, typed.measure, typed.cluster};
+}
+
+// What follows "--" in `onesum run … -- PROGRAM …` is not for us. Returns how many words are.
+int take_program(int argc, const char* const* argv, Typed& typed) {
+  if (argc < 2 || std::string_view(argv[1]) != "run") return argc;
+  const auto* const end = argv + argc;
+  const auto* const separator = std::find(argv, end, std::string_view("--"));
+  if (separator != end) typed.program.assign(separator + 1, end);
+  return static_cast<int>(separator - argv);
 }
 
 }  // namespace
 
 Command parse_command_line(int argc, const char* const* argv) {
   Typed typed;
+  argc = take_program(argc, argv, typed);
   CLI::App app("One sum, on every device, with the same bits", "onesum");
   app.set_version_flag("--version", std::string("onesum ") + ONESUM_VERSION);
   app.footer(
-      "Example:\n  onesum plan --devices 4 --bytes 8M --verify\n  onesum bench --devices 2 --sizes 4,8M");
+      "Example:\n  onesum run -n 4 -- ./train\n  onesum plan --devices 4 --bytes 8M --verify\n"
+      "  onesum bench --devices 2 --sizes 4,8M");
   app.get_formatter()->column_width(28);
   app.require_subcommand(0, 1);
+  add_run(app, typed);
   add_plan(app, typed);
   add_info(app, typed);
   add_bench(app, typed);

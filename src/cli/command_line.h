@@ -7,6 +7,7 @@
 #include "cli/bench_command.h"
 #include "cli/info_command.h"
 #include "cli/plan_command.h"
+#include "cli/run_command.h"
 
 namespace onesum::cli {
 
@@ -14,7 +15,7 @@ struct TextOptions {
   std::string text;  // what --help or --version asks for
 };
 
-using Command = std::variant<TextOptions, PlanOptions, InfoOptions, BenchOptions>;
+using Command = std::variant<TextOptions, PlanOptions, InfoOptions, BenchOptions, RunOptions>;
 
 // Throws UsageError naming what is wrong and, where something was misspelt, what is nearest to it.
 Command parse_command_line(int argc, const char* const* argv);

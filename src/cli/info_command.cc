@@ -13,15 +13,16 @@
 #include <onesum/version.h>
 
 #include "api/machine_constants.h"
+#include "base/amounts.h"
 #include "base/config.h"
 #include "base/machine.h"
 #include "cli/build_info.h"
+#include "cli/info_cluster.h"
 #include "cli/json_object.h"
 #include "cli/link_options.h"
 #include "cli/machine.h"
 #include "cli/measure_constants.h"
 #include "cli/output.h"
-#include "cli/quantities.h"
 
 namespace onesum::cli {
 namespace {
@@ -138,6 +139,7 @@ void print_json(const Config& config) {
 
 void run_info(const InfoOptions& options) {
   const Config& config = process_config();
+  if (options.cluster) return print_cluster(options.json);
   if (options.measure) measure_and_keep();
   options.json ? print_json(config) : print_text(config);
 }

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "api/machine_constants.h"
-#include "cli/quantities.h"
+#include "base/amounts.h"
 
 namespace onesum::cli {
 namespace {

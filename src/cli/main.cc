@@ -1,4 +1,5 @@
-// The command line tool. Exit codes: 0 done, 1 it could not be done, 2 the command line is wrong.
+// The command line tool. Exit codes: 0 done, 1 it could not be done, 2 the command line is wrong; of `run`
+// those of its workers.
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -9,6 +10,7 @@
 #include "cli/command_line.h"
 #include "cli/output.h"
 #include "cli/usage.h"
+#include "cli/worker_process.h"
 
 namespace onesum::cli {
 namespace {
@@ -17,11 +19,13 @@ constexpr int kDone = 0;
 constexpr int kFailed = 1;
 constexpr int kWrongUsage = 2;
 
+// The exit code.
 struct Run {
-  void operator()(const TextOptions& options) const { print(options.text); }
-  void operator()(const PlanOptions& options) const { run_plan(options); }
-  void operator()(const InfoOptions& options) const { run_info(options); }
-  void operator()(const BenchOptions& options) const { run_bench(options); }
+  int operator()(const TextOptions& options) const { return print(options.text), kDone; }
+  int operator()(const PlanOptions& options) const { return run_plan(options), kDone; }
+  int operator()(const InfoOptions& options) const { return run_info(options), kDone; }
+  int operator()(const BenchOptions& options) const { return run_bench(options), kDone; }
+  int operator()(const RunOptions& options) const { return run_workers(options); }
 };
 
 int complain(int code, const std::string& message) {
@@ -31,10 +35,11 @@ int complain(int code, const std::string& message) {
 
 int run(int argc, const char* const* argv) {
   try {
-    std::visit(Run(), parse_command_line(argc, argv));
-    return kDone;
+    return std::visit(Run(), parse_command_line(argc, argv));
   } catch (const UsageError& error) {
     return complain(kWrongUsage, error.what());
+  } catch (const CannotRun& error) {
+    return complain(error.exit_code(), error.what());
   } catch (const Error& error) {
     return complain(kFailed, std::string(to_string(error.code())) + ": " + error.what());
   } catch (const ReaderGone&) {

@@ -106,30 +106,4 @@ std::size_t elements_in(std::string_view option, std::size_t bytes, DType dtype)
   return bytes / size;
 }
 
-std::string format_number(double value) {
-  if (value >= 99.95) return fmt::format("{:.0f}", value);
-  if (value >= 9.995) return fmt::format("{:.1f}", value);
-  return fmt::format("{:.2f}", value);
-}
-
-std::string format_bytes(std::size_t bytes) {
-  constexpr std::string_view kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  std::size_t unit = 0;
-  std::size_t scale = 1;
-  while (unit + 1 < std::size(kUnits) && bytes / scale >= 1024) {
-    scale *= 1024;
-    ++unit;
-  }
-  if (bytes % scale == 0) return fmt::format("{} {}", bytes / scale, kUnits[unit]);
-  return fmt::format("{} {}", format_number(static_cast<double>(bytes) / static_cast<double>(scale)),
-                     kUnits[unit]);
-}
-
-std::string format_time(double seconds) {
-  if (seconds < 0.9995e-6) return format_number(seconds * 1e9) + " ns";
-  if (seconds < 0.9995e-3) return format_number(seconds * 1e6) + " µs";
-  if (seconds < 0.9995) return format_number(seconds * 1e3) + " ms";
-  return format_number(seconds) + " s";
-}
-
 }  // namespace onesum::cli

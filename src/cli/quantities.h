@@ -1,4 +1,4 @@
-// Sizes and times: as options give them and as people read them.
+// Sizes, times and speeds as options give them.
 #pragma once
 
 #include <cstddef>
@@ -32,14 +32,5 @@ double parse_rate(std::string_view option, std::string_view text);
 // How many elements so many bytes are; at least one. Throws UsageError naming the option where they are not
 // whole.
 std::size_t elements_in(std::string_view option, std::size_t bytes, DType dtype);
-
-// "4 B", "8 MiB", "97.5 MiB".
-std::string format_bytes(std::size_t bytes);
-
-// "85.2 ns", "1.24 µs", "145 ms": three digits.
-std::string format_time(double seconds);
-
-// "1", "3.14", "12.5", "420": three digits at most.
-std::string format_number(double value);
 
 }  // namespace onesum::cli

@@ -14,13 +14,22 @@ std::vector<std::string> worker_names(std::size_t workers) {
 
 std::unique_ptr<CrossDeviceOps> make_ops(const std::optional<AllReduceSpecs>& spec,
                                          const std::optional<std::size_t>& workers, std::size_t devices,
-                                         int num_packs, const std::optional<std::string>& reduce_to) {
+                                         int num_packs, const std::optional<std::string>& reduce_to,
+                                         const std::string& device_type) {
   const auto each = static_cast<int>(devices);
   if (spec) {
-    return std::make_unique<MultiWorkerAllReduce>(worker_names(workers.value_or(1)), each, *spec, num_packs);
+    const std::vector<std::string> names = worker_names(workers.value_or(1));
+    return std::make_unique<MultiWorkerAllReduce>(names, each, *spec, num_packs, 0, 10,
+                                                  Cluster::embedded(names, each, device_type));
   }
   std::optional<Cluster> cluster;
-  if (workers) cluster = Cluster::embedded(worker_names(*workers), each);
+  if (workers) {
+    cluster = Cluster::embedded(worker_names(*workers), each, device_type);
+  } else if (device_type != "CPU") {
+    std::vector<std::string> names;
+    for (std::size_t d = 0; d < devices; ++d) names.push_back(device_type + ":" + std::to_string(d));
+    cluster = Cluster::local(names);
+  }
   return std::make_unique<ReductionToOneDevice>(reduce_to, AccumulationFn(), cluster);
 }
 

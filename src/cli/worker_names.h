@@ -19,6 +19,7 @@ std::vector<std::string> worker_names(std::size_t workers);
 // ReductionToOneDevice, on them or, if no workers are given either, on this process.
 std::unique_ptr<CrossDeviceOps> make_ops(const std::optional<AllReduceSpecs>& spec,
                                          const std::optional<std::size_t>& workers, std::size_t devices,
-                                         int num_packs = 0, const std::optional<std::string>& reduce_to = {});
+                                         int num_packs = 0, const std::optional<std::string>& reduce_to = {},
+                                         const std::string& device_type = "CPU");
 
 }  // namespace onesum::cli

@@ -185,6 +185,33 @@ TEST(Plan, OfAnAllReduceOverWorkers) {
   }
 }
 
+TEST(Plan, OfGpusIsNative) {
+  const std::string call = "plan --workers 2 --devices 2 --bytes 1M --device-type gpu --spec ";
+  const ToolRun alone = run_tool(call + "nccl --verify --explain --text --op mean --dtype float16");
+  EXPECT_EQ(alone.exit_code, 0) << alone.err;
+  EXPECT_THAT(alone.out, HasSubstr("order native, partial sums rounded to 16 bits\n"));
+  EXPECT_THAT(alone.out, HasSubstr("  native all_reduce over g0: b2 b3 = b0 b1\n"));
+  EXPECT_THAT(alone.out, HasSubstr("# pack 0 = float16(native(r0, r1, r2, r3) / 4)\n"));
+  EXPECT_THAT(alone.out, HasSubstr("task:1/GPU:1"));
+  EXPECT_THAT(alone.out, HasSubstr("# native collectives: 2 steps, 6 MiB between devices at least\n"));
+  EXPECT_THAT(alone.out, HasSubstr("native collectives, which only their library knows\n"));
+  EXPECT_THAT(alone.out, HasSubstr("# verified:"));
+  for (const char* spec : {"nccl/xring#2", "nccl/pscpu", "nccl/rechd"}) {
+    const ToolRun stored = run_tool(call + spec + " --verify");
+    EXPECT_EQ(stored.exit_code, 0) << stored.err;
+    EXPECT_THAT(stored.out, HasSubstr("  native broadcast over g1: "));
+    const ToolRun simulated = run_tool(call + spec + " --simulate --json");
+    EXPECT_EQ(simulated.exit_code, 0) << simulated.err;
+    EXPECT_THAT(simulated.out, HasSubstr("workers' native sums"));
+    EXPECT_THAT(simulated.out, HasSubstr("\"native\":{\"steps\":4,\"bytes\":4194304}"));
+  }
+  const ToolRun automatic = run_tool(call + "auto --verify");
+  EXPECT_THAT(automatic.out, HasSubstr("order canonical\n"));
+  const ToolRun one_device = run_tool("plan --bytes 8 --device-type gpu --verify");
+  EXPECT_EQ(one_device.exit_code, 0) << one_device.err;
+  EXPECT_THAT(one_device.out, HasSubstr("GPU:1"));
+}
+
 TEST(Plan, HalvesOfAnAllReduce) {
   for (const char* spec : {"xring", "rechd", "direct"}) {
     for (const char* half : {"reduce_scatter", "all_gather"}) {
@@ -217,17 +244,50 @@ TEST(Plan, SimulatesOnADescribedCluster) {
   EXPECT_GT(seconds("--spec rechd -n 1024 --simulate"), 0);
 }
 
+// Words alone: lines that are no plan, short although there are many packs.
 TEST(Plan, ExplainsInWords) {
-  const ToolRun run = run_tool(
-      "plan --explain --spec pscpu:64k:auto --num-packs 1 -n 3 --devices 3 --shapes "
-      "bench/shapes/resnet50.txt");
+  const std::string arguments =
+      "plan --spec pscpu:64k:auto -n 3 --devices 3 --shapes bench/shapes/resnet50.txt --explain";
+  const ToolRun run = run_tool(arguments);
   ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, StartsWith("sum of 9 replicas on 3 workers of 3 devices: 161 tensors"));
   for (const char* part :
-       {"# spec 0 (pscpu, 1 shard(s), tensors of up to 65536 bytes) takes 115 tensor(s), 663712 bytes",
-        "the runner-up ", "subtrees of the canonical tree", "no plan takes less than ",
-        "/job:worker/replica:0/task:2/device:CPU:0"}) {
+       {"\nspec 0 (pscpu, 1 shard, tensors of up to 65536 bytes) takes 115 tensors, 648 KiB\n",
+        "\npacks 0 to 114: 1 tensor each, 64 to 16384 elements (256 B to 64 KiB)\n",
+        "\npack 115: 46 tensors, 25391104 elements (96.9 MiB)\n", "; the runner-up ",
+        "subtrees of the canonical tree", "; no plan takes less than ",
+        "\n  /job:worker/replica:0/task:2/device:CPU:0"}) {
     EXPECT_THAT(run.out, HasSubstr(part));
   }
+  EXPECT_THAT(run.out,
+              AllOf(Not(HasSubstr("#  ")), Not(HasSubstr("lane of rank")), Not(HasSubstr("verified"))));
+  EXPECT_LT(lines_of(run.out).size(), 30U);
+  EXPECT_EQ(run_tool(arguments + " --verify").out.substr(0, run.out.size()), run.out);
+  EXPECT_THAT(run_tool(arguments + " --verify").out.substr(run.out.size()), StartsWith("verified: "));
+}
+
+// With the plan's text the words are remarks, so that it can be read back.
+TEST(Plan, ExplainsBesideThePlan) {
+  const TemporaryFolder folder;
+  const std::string arguments = "plan --devices 2 --bytes 8 --explain";
+  const ToolRun run = run_tool(arguments + " --text");
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, AllOf(HasSubstr("\nlane of rank 0\n"), HasSubstr("\n# predicted time: ")));
+  for (const std::string& line : lines_of(run_tool(arguments).out))
+    EXPECT_THAT(run.out, HasSubstr("# " + line));
+  EXPECT_EQ(run_tool("plan --verify --file '" + folder.write("plan.txt", run.out) + "'").exit_code, 0);
+  EXPECT_THAT(json_lines(run_tool(arguments + " --json").out).at(0)["explanation"],
+              HasSubstr("1 tensor in 1 pack on 2 devices"));
+}
+
+// What is said of many packs is said once.
+TEST(Plan, GroupsPacksThatAreAlike) {
+  const ToolRun run =
+      run_tool("plan --spec pscpu:64k:auto -n 2 --devices 1 --shapes bench/shapes/resnet50.txt");
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, AllOf(HasSubstr("\n# packs 0 to 115 = r0 + r1\n"),
+                             HasSubstr("\n# packs 0 to 114: 64 to 16384 elements in 1 chunk\n"),
+                             HasSubstr("\n# pack 115: 25391104 elements in ")));
 }
 
 struct Wrong {
@@ -248,34 +308,37 @@ TEST_P(PlanRefuses, ByName) {
 
 INSTANTIATE_TEST_SUITE_P(
     Arguments, PlanRefuses,
-    ::testing::Values(Wrong{"--devices 2", 2, "plan needs --bytes B, --shapes FILE or --file FILE"},
-                      Wrong{"--devices -3 --bytes 8", 2, "--devices: \"-3\" is no number from 1 to"},
-                      Wrong{"--devices 2 --bytes 7", 2, "--bytes: 7 bytes are no whole number of float32"},
-                      Wrong{"--devices 2 --bytes big", 2, "--bytes: \"big\" is no size"},
-                      Wrong{"--bytes 8 --dtype f33", 2, "--dtype: "},
-                      Wrong{"--bytes 8 --dtype bool", 1, "invalid_argument: "},
-                      Wrong{"--bytes 8 --shapes x.txt", 2, "--bytes and --shapes exclude each other"},
-                      Wrong{"--file a.txt --shapes x.txt", 2, "--file and --shapes exclude each other"},
-                      Wrong{"--file a.txt --devices 2", 2, "--file and --devices exclude each other"},
-                      Wrong{"--file /does/not/exist", 1, "cannot read \"/does/not/exist\": No such file"},
-                      Wrong{"--bytes 8 --to nowhere:1:2:3", 1, "invalid_argument: device \"nowhere:1:2:3\""},
-                      Wrong{"--bytes 8 --to GPU:0", 1, "GPU"},
-                      Wrong{"--bytes 8 --dtype int32 --op mean --in-place", 1, "invalid_argument: "},
-                      Wrong{"--bytes 8 --devices 2 --devices 3", 2, "--devices"},
-                      Wrong{"--bytes 8 --spec xrng", 2, "did you mean xring?"},
-                      Wrong{"--bytes 8 --half all_gather", 2, "--half needs --spec TEXT"},
-                      Wrong{"--bytes 8 --half all --spec xring", 2, "--half: \"all\" is neither"},
-                      Wrong{"--bytes 8 --half all_gather --spec auto", 2, "\"auto\" is not one algorithm"},
-                      Wrong{"--bytes 8 --half all_gather --spec pscpu", 1, "invalid_argument: "},
-                      Wrong{"--bytes 8 --spec xring --to CPU:0", 2, "--spec and --to exclude each other"},
-                      Wrong{"--bytes 8 --spec direct -n 600", 1, "a plan of 1200 devices is too large"},
-                      Wrong{"--bytes 8 --spec direct -n 600 --simulate", 1, "too many messages"},
-                      Wrong{"--bytes 8 --spec xring --simulate --verify", 2, "is not stored"},
-                      Wrong{"--bytes 8 --latency 5", 2, "--latency: \"5\" is no duration"},
-                      Wrong{"--bytes 8 --bandwidth 5us", 2, "--bandwidth: \"5us\" is no speed"},
-                      Wrong{"--bytes 8 --numerics quick --spec xring", 2, "--numerics: \"quick\""},
-                      Wrong{"--bytes 8 --constants /does/not/exist", 1,
-                            "\"/does/not/exist\": cannot be read"}));
+    ::testing::Values(
+        Wrong{"--devices 2", 2, "plan needs --bytes B, --shapes FILE or --file FILE"},
+        Wrong{"--devices -3 --bytes 8", 2, "--devices: \"-3\" is no number from 1 to"},
+        Wrong{"--devices 2 --bytes 7", 2, "--bytes: 7 bytes are no whole number of float32"},
+        Wrong{"--devices 2 --bytes big", 2, "--bytes: \"big\" is no size"},
+        Wrong{"--bytes 8 --dtype f33", 2, "--dtype: "},
+        Wrong{"--bytes 8 --dtype bool", 1, "invalid_argument: "},
+        Wrong{"--bytes 8 --shapes x.txt", 2, "--bytes and --shapes exclude each other"},
+        Wrong{"--file a.txt --shapes x.txt", 2, "--file and --shapes exclude each other"},
+        Wrong{"--file a.txt --devices 2", 2, "--file and --devices exclude each other"},
+        Wrong{"--file a.txt --device-type gpu", 2, "--file and --device-type exclude"},
+        Wrong{"--bytes 8 --device-type tpu", 2, "--device-type: \"tpu\" is neither cpu nor gpu"},
+        Wrong{"--file /does/not/exist", 1, "cannot read \"/does/not/exist\": No such file"},
+        Wrong{"--bytes 8 --to nowhere:1:2:3", 1, "invalid_argument: device \"nowhere:1:2:3\""},
+        Wrong{"--bytes 8 --to GPU:0", 1, "GPU"},
+        Wrong{"--bytes 8 --dtype int32 --op mean --in-place", 1, "invalid_argument: "},
+        Wrong{"--bytes 8 --devices 2 --devices 3", 2, "--devices"},
+        Wrong{"--bytes 8 --spec xrng", 2, "did you mean xring?"},
+        Wrong{"--bytes 8 --half all_gather", 2, "--half needs --spec TEXT"},
+        Wrong{"--bytes 8 --half all --spec xring", 2, "--half: \"all\" is neither"},
+        Wrong{"--bytes 8 --half all_gather --spec auto", 2, "\"auto\" is not one algorithm"},
+        Wrong{"--bytes 8 --half all_gather --spec pscpu", 1, "invalid_argument: "},
+        Wrong{"--bytes 8 --spec xring --to CPU:0", 2, "--spec and --to exclude each other"},
+        Wrong{"--bytes 8 --spec direct -n 600", 1, "a plan of 1200 devices is too large"},
+        Wrong{"--bytes 8 --spec direct -n 600 --simulate", 1, "too many messages"},
+        Wrong{"--bytes 8 --spec xring --simulate --verify", 2, "is not stored"},
+        Wrong{"--bytes 8 --text", 2, "--text needs --explain"},
+        Wrong{"--bytes 8 --latency 5", 2, "--latency: \"5\" is no duration"},
+        Wrong{"--bytes 8 --bandwidth 5us", 2, "--bandwidth: \"5us\" is no speed"},
+        Wrong{"--bytes 8 --numerics quick --spec xring", 2, "--numerics: \"quick\""},
+        Wrong{"--bytes 8 --constants /does/not/exist", 1, "\"/does/not/exist\": cannot be read"}));
 
 }  // namespace
 }  // namespace onesum::cli

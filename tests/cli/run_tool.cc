@@ -11,11 +11,9 @@
 #include <unistd.h>
 
 namespace onesum::cli {
-namespace {
 
 namespace fs = std::filesystem;
 
-// Where the build left it; next to the folder of the test programs if the build did not say.
 std::string tool_path() {
 #if defined(ONESUM_TOOL)
   return ONESUM_TOOL;
@@ -23,8 +21,6 @@ std::string tool_path() {
   return (fs::read_symlink("/proc/self/exe").parent_path().parent_path() / "onesum").string();
 #endif
 }
-
-}  // namespace
 
 ToolRun run_tool(const std::string& command, const std::string& environment) {
   const TemporaryFolder folder;

@@ -7,6 +7,9 @@
 
 namespace onesum::cli {
 
+// Where the build left it; next to the folder of the test programs if the build did not say.
+std::string tool_path();
+
 struct ToolRun {
   int exit_code = -1;
   std::string out;

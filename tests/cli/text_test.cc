@@ -1,4 +1,4 @@
-// Sizes, times and tables as people read them.
+// Sizes and times as people write them, and tables as they read them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,19 +30,6 @@ TEST(Quantities, CountsAndSecondsHaveLimits) {
   for (const char* text : {"", "0", "-1", "inf", "nan", "1s", "1e99"}) {
     EXPECT_THROW(parse_seconds("--budget", text), UsageError) << text;
   }
-}
-
-TEST(Quantities, AreReadable) {
-  EXPECT_EQ(format_bytes(0), "0 B");
-  EXPECT_EQ(format_bytes(1023), "1023 B");
-  EXPECT_EQ(format_bytes(1536), "1.50 KiB");
-  EXPECT_EQ(format_bytes(std::size_t{8} << 20), "8 MiB");
-  EXPECT_EQ(format_bytes(102228128), "97.5 MiB");
-  EXPECT_EQ(format_time(85.2e-9), "85.2 ns");
-  EXPECT_EQ(format_time(0.99999e-6), "1.00 µs");
-  EXPECT_EQ(format_time(145.3e-6), "145 µs");
-  EXPECT_EQ(format_time(0.0123), "12.3 ms");
-  EXPECT_EQ(format_time(2.5), "2.50 s");
 }
 
 TEST(Table, AlignsWhatPeopleSee) {

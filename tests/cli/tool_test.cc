@@ -16,13 +16,13 @@ using ::testing::StartsWith;
 TEST(Tool, HelpNamesTheCommandsAndShowsAnExample) {
   const ToolRun run = run_tool("--help");
   EXPECT_EQ(run.exit_code, 0);
-  EXPECT_THAT(run.out,
-              AllOf(HasSubstr("plan"), HasSubstr("info"), HasSubstr("bench"), HasSubstr("Example:")));
+  EXPECT_THAT(run.out, AllOf(HasSubstr("run"), HasSubstr("plan"), HasSubstr("info"), HasSubstr("bench"),
+                             HasSubstr("Example:")));
   EXPECT_EQ(run.err, "");
 }
 
 TEST(Tool, EveryCommandHasHelpWithAnExample) {
-  for (const std::string command : {"plan", "info", "bench"}) {
+  for (const std::string command : {"run", "plan", "info", "bench"}) {
     const ToolRun run = run_tool(command + " --help");
     EXPECT_EQ(run.exit_code, 0);
     EXPECT_THAT(run.out, AllOf(HasSubstr("Example:\n  onesum " + command), HasSubstr("--json"))) << command;
@@ -54,7 +54,7 @@ TEST(Tool, AnUnknownOptionIsAnsweredWithTheNearest) {
 TEST(Tool, WithoutACommandItSaysWhatItNeeds) {
   const ToolRun run = run_tool("");
   EXPECT_EQ(run.exit_code, 2);
-  EXPECT_THAT(run.err, HasSubstr("a command is needed: plan, info or bench"));
+  EXPECT_THAT(run.err, HasSubstr("a command is needed: run, plan, info or bench"));
 }
 
 TEST(Tool, AReaderThatGoesAwayIsNoError) {
