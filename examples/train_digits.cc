@@ -1,15 +1,22 @@
-// Trains a classifier of handwritten digits, data-parallel on several CPU devices of this process.
+// Trains a classifier of handwritten digits, data-parallel on several CPU devices of one or more workers.
 //
 // The weights are variables mirrored on all devices. In every step each replica computes the gradients of its
-// share of the batch, one batch_reduce sums them over all replicas, and each replica applies the same sums to
-// its own copy of the weights, so that the copies stay equal to the last bit.
+// share of the batch, one batch_reduce sums them over all replicas of all workers, and each replica applies
+// the same sums to its own copy of the weights, so that the copies stay equal to the last bit. Alone it is
+// one worker; `onesum run`, or any other launcher, makes it several.
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <functional>
+#include <memory>
 #include <numbers>
+#include <optional>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -55,13 +62,26 @@ std::vector<std::string> cpu_devices(int count) {
   return names;
 }
 
-// The examples of a batch that a replica works on: shares differ by one at most.
-std::span<const Example> share_of(std::span<const Example> batch, const ReplicaContext& replica) {
-  const auto bound = [&](int id) {
-    return batch.size() * static_cast<std::size_t>(id) / replica.num_replicas();
-  };
-  const std::size_t first = bound(replica.replica_id());
-  return batch.subspan(first, bound(replica.replica_id() + 1) - first);
+// The workers of the cluster, as their launcher names them.
+std::vector<std::string> worker_names(const Cluster& cluster) {
+  std::vector<std::string> names;
+  for (const Device& worker : cluster.workers()) names.push_back(worker.to_string());
+  return names;
+}
+
+std::unique_ptr<CrossDeviceOps> ops_of(const Cluster& cluster, int devices) {
+  return std::make_unique<MultiWorkerAllReduce>(worker_names(cluster), devices, AllReduceSpecs("auto"), 0, 0,
+                                                10, cluster);
+}
+
+std::uint64_t digest_of(std::span<const Tensor> tensors) {
+  std::uint64_t digest = 0;
+  for (const Tensor& tensor : tensors) {
+    for (const float value : tensor.data<float>()) {
+      digest = (digest ^ std::bit_cast<std::uint32_t>(value)) * 0x9e3779b97f4a7c15U;
+    }
+  }
+  return digest;
 }
 
 Tensor as_tensor(const Score& score, const Device& device) {
@@ -70,7 +90,8 @@ Tensor as_tensor(const Score& score, const Device& device) {
 
 class Trainer {
  public:
-  explicit Trainer(int devices) : strategy_(cpu_devices(devices), std::make_unique<ReductionToOneDevice>()) {
+  Trainer(const Cluster& cluster, int devices)
+      : cluster_(cluster), strategy_(cpu_devices(devices), ops_of(cluster, devices)) {
     const auto scope = strategy_.scope();  // variables made from here on are mirrored on all devices
     std::mt19937 random(1);
     for (const Tensor& initial : digits::initial_weights("CPU:0", random)) {
@@ -109,9 +130,31 @@ class Trainer {
     }));
   }
 
+  // The digest of the weights, if all replicas of all workers have the same.
+  std::optional<std::uint64_t> common_digest() {
+    const PerReplica own = strategy_.run([&](ReplicaContext& replica) {
+      const auto digest = static_cast<std::int64_t>(digest_of(own_copies(weights_)));
+      return Tensor::from<std::int64_t>({digest}, {1}, replica.device());
+    });
+    const Mirrored all = strategy_.cross_device_ops().gather(own, own, 0);
+    const std::span<const std::int64_t> digests = all.tensor().data<std::int64_t>();
+    if (std::ranges::adjacent_find(digests, std::not_equal_to{}) != digests.end()) return std::nullopt;
+    return static_cast<std::uint64_t>(digests.front());
+  }
+
   const Reductions& reductions() const { return reductions_; }
 
  private:
+  // The examples that a replica works on, of all replicas of all workers: shares differ by one at most.
+  std::span<const Example> share_of(std::span<const Example> examples, const ReplicaContext& replica) const {
+    const auto of_worker = static_cast<std::size_t>(replica.num_replicas());
+    const std::size_t replicas = static_cast<std::size_t>(cluster_.size()) * of_worker;
+    const std::size_t id = static_cast<std::size_t>(cluster_.rank()) * of_worker +
+                           static_cast<std::size_t>(replica.replica_id());
+    const std::size_t first = examples.size() * id / replicas;
+    return examples.subspan(first, examples.size() * (id + 1) / replicas - first);
+  }
+
   // Every gradient, summed over the replicas and copied back to where its parts came from.
   std::vector<Mirrored> sum_over_replicas(std::span<const PerReplica> gradients) {
     std::vector<ValueDestination> pairs;
@@ -144,6 +187,7 @@ class Trainer {
     return {.loss = values[0], .correct = values[1]};
   }
 
+  const Cluster cluster_;
   MirroredStrategy strategy_;
   std::vector<Variable> weights_;
   std::vector<Variable> velocities_;
@@ -159,8 +203,8 @@ float learning_rate_of(int epoch, int epochs) {
 }
 
 // Trains and returns the accuracy on the held-out digits.
-double train(Trainer& trainer, const digits::Dataset& data, int epochs) {
-  const digits::Progress progress(epochs);
+double train(Trainer& trainer, const digits::Dataset& data, int epochs, bool shows_progress) {
+  const digits::Progress progress(epochs, shows_progress);
   std::mt19937 random(2);
   std::vector<Example> examples(data.training.size());
   double accuracy = 0;
@@ -181,15 +225,7 @@ double train(Trainer& trainer, const digits::Dataset& data, int epochs) {
   return accuracy;
 }
 
-int run(const digits::Options& options) {
-  const digits::Dataset data = digits::read_dataset(options.data);
-  std::printf("training on %zu digits with %d devices; %zu held out (every fifth)\n", data.training.size(),
-              options.devices, data.held_out.size());
-  const auto start = std::chrono::steady_clock::now();
-  Trainer trainer(options.devices);
-  const double accuracy = train(trainer, data, options.epochs);
-  const Seconds time = std::chrono::steady_clock::now() - start;
-
+void report(const Trainer& trainer, double accuracy, Seconds time) {
   const Reductions& reduced = trainer.reductions();
   std::printf("held-out accuracy: %.1f %%\n", 100 * accuracy);
   std::printf(
@@ -197,6 +233,30 @@ int run(const digits::Options& options) {
       "%.3f s of %.2f s (%.1f %%)\n",
       reduced.calls, reduced.tensors, static_cast<double>(reduced.bytes) / (1 << 20),
       reduced.algorithm.c_str(), reduced.time.count(), time.count(), 100 * reduced.time / time);
+}
+
+int run(const digits::Options& options) {
+  const digits::Dataset data = digits::read_dataset(options.data);
+  const Cluster cluster = Cluster::from_environment();
+  const bool speaks = cluster.rank() == 0;  // one of the workers for all
+  if (speaks) {
+    std::printf("training on %zu digits with %d worker(s) x %d device(s); %zu held out (every fifth)\n",
+                data.training.size(), cluster.size(), options.devices, data.held_out.size());
+  }
+  const auto start = std::chrono::steady_clock::now();
+  Trainer trainer(cluster, options.devices);
+  const double accuracy = train(trainer, data, options.epochs, speaks);
+  const Seconds time = std::chrono::steady_clock::now() - start;
+  const std::optional<std::uint64_t> weights = trainer.common_digest();
+  if (speaks) report(trainer, accuracy, time);
+  if (!weights) {
+    std::fprintf(stderr, "train_digits: the weights of the replicas differ\n");
+    return 1;
+  }
+  if (speaks) {
+    std::printf("weights of all %d replicas: %016llx\n", cluster.size() * options.devices,
+                static_cast<unsigned long long>(*weights));
+  }
   if (accuracy >= kRequiredAccuracy) return 0;
   std::fprintf(stderr, "train_digits: less than %.0f %% of the held-out digits were recognised\n",
                100 * kRequiredAccuracy);

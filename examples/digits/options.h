@@ -19,14 +19,16 @@ struct Options {
 
 inline constexpr std::string_view kUsage = R"(usage: train_digits [--devices N] [--epochs N] [--data FILE]
 
-Trains a classifier of handwritten digits, data-parallel on N CPU devices of this process.
+Trains a classifier of handwritten digits, data-parallel on N CPU devices of each worker: of this process, or
+of all that a launcher has started.
 
-  --devices N   replicas to train on (4; 1 to 64)
+  --devices N   replicas of each worker (4; 1 to 64)
   --epochs N    times to go through the training data (40; 1 to 10000)
   --data FILE   digits.csv.gz, plain or compressed (examples/data/digits.csv.gz)
   --help        this text
 
-Example: train_digits --devices 2 --epochs 60
+Examples: train_digits --devices 2 --epochs 60
+          onesum run -n 2 -- train_digits --devices 2
 Exit code: 0 if at least 95 % of the held-out digits are recognised, 1 if not or if something fails, 2 for a wrong command line.
 )";
 

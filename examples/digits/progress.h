@@ -10,7 +10,8 @@ namespace digits {
 
 class Progress {
  public:
-  explicit Progress(int epochs) : epochs_(epochs), is_terminal_(isatty(STDOUT_FILENO) != 0) {}
+  Progress(int epochs, bool is_shown)
+      : epochs_(epochs), is_shown_(is_shown), is_terminal_(is_shown && isatty(STDOUT_FILENO) != 0) {}
 
   void step(int epoch, double share_of_epoch) const {
     if (!is_terminal_) return;
@@ -23,6 +24,7 @@ class Progress {
   }
 
   void epoch(int epoch, double loss, double accuracy) const {
+    if (!is_shown_) return;
     constexpr const char* kEraseLine = "\r\x1b[K";
     std::printf("%sepoch %3d/%d   loss %.4f   held-out accuracy %5.1f %%\n", is_terminal_ ? kEraseLine : "",
                 epoch, epochs_, loss, 100 * accuracy);
@@ -35,6 +37,7 @@ class Progress {
 
  private:
   int epochs_;
+  bool is_shown_;
   bool is_terminal_;
 };
 

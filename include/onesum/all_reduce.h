@@ -49,7 +49,8 @@ class ONESUM_API MultiWorkerAllReduce : public AllReduceCrossDeviceOps {
  public:
   // `worker_devices`: "/job:worker/task:0", … all different, in rank order.
   // `num_gpus_per_worker`: devices of each worker, of the type that values are on; 0: one CPU.
-  // `cluster`: its workers must be just these. Absent: they are embedded in this process.
+  // `cluster`: its workers must be just these. Absent: the environment's (Cluster::from_environment), or,
+  // where that has only this process, they are embedded in it.
   MultiWorkerAllReduce(const std::vector<std::string>& worker_devices, int num_gpus_per_worker,
                        const AllReduceSpecs& all_reduce_spec = {{"pscpu/pscpu", 2, -1}}, int num_packs = 0,
                        std::int64_t agg_small_grads_max_bytes = 0, int agg_small_grads_max_group = 10,

@@ -1,7 +1,11 @@
 // Who takes part in calls.
 //
 // Calls on a cluster are one sequence: a call starts when those before it are done. Copying a Cluster copies
-// the handle. Today all workers of a cluster are in this process.
+// the handle. Its workers are in this process, or processes of their own that make the same calls in the same
+// order, each with the replicas on its own devices.
+//
+// The first failure of a worker ends the group: every call on it, and every later one, throws an Error that
+// names the worker and the call, the same on all workers. Nothing waits for ever.
 #pragma once
 
 #include <memory>
@@ -27,8 +31,22 @@ class ONESUM_API Cluster {
   static Cluster embedded(const std::vector<std::string>& worker_devices, int devices_per_worker,
                           std::string_view type = "CPU");
 
+  // The workers that the launcher of this process has started, found in the environment (docs/
+  // configuration.md): `onesum run`, TF_CONFIG, torchrun, Slurm, the MPIs; else this process alone. Waits for
+  // all workers; throws deadline_exceeded naming those that did not come, and what else can go wrong when
+  // they meet. A process joins once; called again, it gives the same cluster.
+  static Cluster from_environment();
+
+  // Returns when all workers have called it, and all earlier calls on this cluster are done.
+  void barrier();
+
+  // Tells the other workers that this one has left. Calls on the cluster are refused from then on. Never
+  // waits long; the last handle does it too.
+  void close() noexcept;
+
   int rank() const noexcept;  // of this worker; 0 where all of them are in this process
   int size() const noexcept;  // workers
+  std::span<const Device> workers() const noexcept;  // job, replica and task of each rank
   // Complete: as given to local(), or those of all embedded workers, worker by worker.
   std::span<const Device> devices() const noexcept;
 

@@ -35,6 +35,10 @@ struct CallReport {
   std::size_t tensors = 0;
   std::size_t bytes = 0;  // of one replica of everything that was reduced
   std::chrono::nanoseconds time{0};
+  // Of that, how long this worker waited for others, and the rank that it waited for longest at a stretch
+  // (-1: for nobody).
+  std::chrono::nanoseconds waited{0};
+  int waited_for = -1;
 };
 
 // A call under way. Destroying it waits for it; an error that nobody asked for is logged.

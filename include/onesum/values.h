@@ -15,7 +15,8 @@ namespace onesum {
 
 class Variable;
 
-// Components in replica order, each on a device of its own.
+// Components in replica order, each on a device of its own. Of a result that (also) lives on devices of other
+// processes only the components here can be read; devices() names the others' last.
 class ONESUM_API DistributedValues {
  public:
   std::size_t size() const noexcept { return values_.size(); }
@@ -29,12 +30,15 @@ class ONESUM_API DistributedValues {
   explicit DistributedValues(std::vector<Value> values) : values_(std::move(values)) {}
 
   std::vector<Value> values_;
+  std::vector<Device> elsewhere_;  // devices of other processes
 };
 
 // Equal copies, one per device: what reductions return.
 class ONESUM_API Mirrored : public DistributedValues {
  public:
   explicit Mirrored(std::vector<Value> values);
+  // With copies on devices of other processes too; here there may be none then.
+  Mirrored(std::vector<Value> values, std::vector<Device> elsewhere);
 
   // With one device it reads as that tensor; with several this is invalid_argument.
   operator const Tensor&() const;  // NOLINT(google-explicit-constructor)

@@ -6,7 +6,6 @@
 #include <onesum/error.h>
 
 #include "api/tensor_state.h"
-#include "exec/bind.h"
 
 namespace onesum::api {
 namespace {
@@ -40,12 +39,35 @@ std::optional<Shape> dense_shape_of(const DistributedValues& value) {
 
 }  // namespace
 
-BoundCall::BoundCall(const CallTraits& traits, planner::Planned planned, engine::DeviceEngine& engine)
+BoundCall::BoundCall(const CallTraits& traits, planner::Planned planned, const exec::Site& site,
+                     Crossed crossed)
     : traits_(traits),
       planned_(std::move(planned)),
-      instance_(exec::bind(*planned_.plan, planned_.tables, planned_.slots, {engine})),
+      own_(site.own),
+      crossed_(std::move(crossed)),
+      instance_(exec::bind(*planned_.plan, planned_.tables, planned_.slots, site), crossed_.transport),
       overlap_(make_overlap_check()) {
   for (const Stream& stream : planned_.streams) bytes_ += replica_bytes(stream, 0);
+  number_slots();
+}
+
+bool BoundCall::is_here(std::int32_t device) const {
+  return !own_ || planned_.plan->rank_of(device) == *own_;
+}
+
+void BoundCall::number_slots() {
+  std::uint32_t slot = 0;
+  for (const Stream& stream : planned_.streams) {
+    StreamSlots& slots = slots_.emplace_back();
+    for (const collective::Source& replica : stream.task.replicas) {
+      if (is_here(replica.device)) slots.replicas.push_back(slot);
+      ++slot;
+    }
+    for (const collective::Target& target : stream.task.destinations) {
+      if (is_here(target.device)) slots.results.push_back(slot);
+      ++slot;
+    }
+  }
 }
 
 std::vector<Mirrored> BoundCall::make_results(const Pairs& pairs) const {
@@ -55,9 +77,14 @@ std::vector<Mirrored> BoundCall::make_results(const Pairs& pairs) const {
     const Stream& stream = planned_.streams[s];
     std::vector<Value> components;
     components.reserve(stream.task.destinations.size());
+    std::vector<Device> elsewhere;
     const bool sparse = stream.part == StreamPart::kSliceValues;
     for (const collective::Target& target : stream.task.destinations) {
       const Device& device = planned_.devices[static_cast<std::size_t>(target.device)];
+      if (!is_here(target.device)) {
+        elsewhere.push_back(device);
+        continue;
+      }
       if (sparse) {
         components.emplace_back(IndexedSlices{make_result(stream, device),
                                               make_result(planned_.streams[s + 1], device),
@@ -66,26 +93,35 @@ std::vector<Mirrored> BoundCall::make_results(const Pairs& pairs) const {
         components.emplace_back(make_result(stream, device));
       }
     }
-    results.emplace_back(std::move(components));
+    results.emplace_back(std::move(components), std::move(elsewhere));
     if (sparse) ++s;  // its indices
   }
   return results;
 }
 
+// Components beyond the slots are not read: of a broadcast, those of workers that are not the root.
+bool BoundCall::set_bases(const DistributedValues& values, StreamPart part,
+                          std::span<const std::uint32_t> slots) noexcept {
+  std::byte** const bases = instance_.bases().data();
+  const std::span<const Value> components = values.values();
+  bool changed = false;
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    auto* memory = static_cast<std::byte*>(part_of(components[i], part)->memory);
+    changed = changed || bases[slots[i]] != memory;
+    bases[slots[i]] = memory;
+  }
+  return changed;
+}
+
 void BoundCall::set_addresses(const Pairs& pairs, std::span<const Mirrored> fresh) {
-  std::byte** base = instance_.bases().data();
   bool changed = !has_addresses_;
   has_addresses_ = false;  // until these are known to be good
-  for (const Stream& stream : planned_.streams) {
+  for (std::size_t s = 0; s < planned_.streams.size(); ++s) {
+    const Stream& stream = planned_.streams[s];
     const Pair pair = pairs[stream.pair];
     const DistributedValues& results = pair.results != nullptr ? *pair.results : fresh[stream.pair];
-    for (const DistributedValues* side : {pair.value, &results}) {
-      for (const Value& component : side->values()) {
-        auto* memory = static_cast<std::byte*>(part_of(component, stream.part)->memory);
-        changed = changed || *base != memory;
-        *base++ = memory;
-      }
-    }
+    changed = set_bases(*pair.value, stream.part, slots_[s].replicas) || changed;
+    changed = set_bases(results, stream.part, slots_[s].results) || changed;
   }
   if (changed) {
     if (traits_.into) {
@@ -103,12 +139,13 @@ OverlapCheck BoundCall::make_overlap_check() const {
   for (const Stream& stream : planned_.streams) {
     const std::size_t first = bytes.size();
     for (std::size_t r = 0; r < stream.task.replicas.size(); ++r) {
-      bytes.push_back(replica_bytes(stream, r));
+      bytes.push_back(is_here(stream.task.replicas[r].device) ? replica_bytes(stream, r) : 0);
       is_result.push_back(false);
       is_replaced.push_back(false);
     }
     for (const collective::Target& target : stream.task.destinations) {
-      bytes.push_back(stream.result_shape.elements() * size_of(stream.result_dtype));
+      bytes.push_back(is_here(target.device) ? stream.result_shape.elements() * size_of(stream.result_dtype)
+                                             : 0);
       is_result.push_back(true);
       is_replaced.push_back(false);
       if (target.in_place_of >= 0) is_replaced[first + static_cast<std::size_t>(target.in_place_of)] = true;

@@ -8,15 +8,25 @@
 #include "api/describe.h"
 #include "api/overlap.h"
 #include "api/pairs.h"
+#include "api/session.h"
+#include "exec/bind.h"
 #include "exec/executor.h"
 #include "exec/program.h"
 #include "planner/planner.h"
 
 namespace onesum::api {
 
+// For a call together with other processes: what this one needs to take part.
+struct Crossed {
+  engine::Transport* transport = nullptr;
+  Fingerprint fingerprint{};  // of the call as all workers make it
+  std::string text{};         // for people
+  Session::KnownCall known_call{};
+};
+
 class BoundCall {
  public:
-  BoundCall(const CallTraits& traits, planner::Planned planned, engine::DeviceEngine& engine);
+  BoundCall(const CallTraits& traits, planner::Planned planned, const exec::Site& site, Crossed crossed = {});
 
   const CallTraits& traits() const noexcept { return traits_; }
   const planner::Planned& planned() const noexcept { return planned_; }
@@ -30,18 +40,33 @@ class BoundCall {
   // overlaps of the caller's results. Allocates nothing.
   void set_addresses(const Pairs& pairs, std::span<const Mirrored> fresh = {});
 
-  // Runs on the addresses set last.
+  // Runs on the addresses set last, without other processes.
   void run(exec::Executor::Deadline deadline, exec::FunctionCaller* caller) {
     exec::Executor::run(instance_, deadline, caller);
   }
+
+  exec::Instance& instance() noexcept { return instance_; }
+  const Crossed& crossed() const noexcept { return crossed_; }
 
  private:
   OverlapCheck make_overlap_check() const;
   [[noreturn]] void refuse_overlap(std::pair<std::size_t, std::size_t> slots) const;
   std::string name_of_slot(std::size_t slot) const;
+  bool set_bases(const DistributedValues& values, planner::StreamPart part,
+                 std::span<const std::uint32_t> slots) noexcept;
+  bool is_here(std::int32_t device) const;
+  void number_slots();
 
   CallTraits traits_;
   planner::Planned planned_;
+  exec::OwnRank own_;
+  Crossed crossed_;
+  // The slots of this process's replicas and results.
+  struct StreamSlots {
+    std::vector<std::uint32_t> replicas;
+    std::vector<std::uint32_t> results;
+  };
+  std::vector<StreamSlots> slots_;  // by stream
   exec::Instance instance_;
   OverlapCheck overlap_;
   std::size_t bytes_ = 0;

@@ -63,6 +63,7 @@ CallKey key_of(const CallTraits& traits, const Pairs& pairs, const Communication
              static_cast<std::uint64_t>(options.numerics) << 32 |
              static_cast<std::uint64_t>(options.sparse_rows) << 40);
   hasher.add(static_cast<std::uint64_t>(traits.axis));
+  hasher.add(static_cast<std::uint64_t>(traits.root));
   hasher.add(options.bytes_per_pack);
   hasher.add(pairs.size());
   bool has_sparse = false;
@@ -82,6 +83,7 @@ CallKey key_of(const CallTraits& traits, const Pairs& pairs, const Communication
   key.merges_rows =
       has_sparse && options.sparse_rows == SparseRows::kMergeDuplicates &&
       (traits.kind == planner::CallKind::kReduce || traits.kind == planner::CallKind::kBatchReduce);
+  key.has_sparse = has_sparse;
   key.fingerprint = hasher.finish();
   return key;
 }

@@ -13,7 +13,8 @@ namespace onesum::api {
 struct CallKey {
   Fingerprint fingerprint;
   bool mixes_dense_and_sparse = false;  // inside one value: these are made dense first
-  bool merges_rows = false;             // of a sparse value
+  bool has_sparse = false;
+  bool merges_rows = false;  // of a sparse value
 };
 
 // Runs in every call: a few nanoseconds per component, no allocation.

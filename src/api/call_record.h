@@ -9,6 +9,7 @@
 
 #include <onesum/cross_device_ops.h>
 
+#include "exec/executor.h"
 #include "plan/plan.h"
 
 namespace onesum::api {
@@ -17,7 +18,7 @@ class CallRecord {
  public:
   // By one thread at a time. Costs a few nanoseconds, unless the plan is another one than the last call's.
   void add(const std::shared_ptr<const plan::Plan>& plan, std::size_t tensors, std::size_t bytes,
-           std::chrono::nanoseconds time);
+           std::chrono::nanoseconds time, const exec::Waiting& waiting = {});
 
   // By any thread at any time.
   CallReport report() const;
@@ -31,6 +32,8 @@ class CallRecord {
   std::atomic<std::size_t> tensors_{0};
   std::atomic<std::size_t> bytes_{0};
   std::atomic<std::int64_t> nanoseconds_{0};
+  std::atomic<std::int64_t> waited_nanoseconds_{0};
+  std::atomic<int> waited_for_{-1};
 
   mutable std::mutex mutex_;  // of plan_, which seldom changes
   std::shared_ptr<const plan::Plan> plan_;

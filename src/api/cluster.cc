@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <chrono>
+#include <memory>
+#include <mutex>
 
 #include <fmt/format.h>
 
@@ -6,13 +9,18 @@
 #include <onesum/error.h>
 
 #include "api/cluster_state.h"
+#include "api/join.h"
 #include "api/worker_devices.h"
+#include "base/config.h"
+#include "cluster/environment.h"
 
 namespace onesum {
 namespace {
 
 // Names of devices, no memory; more than this is a slip.
 constexpr std::int64_t kMaxEmbeddedDevices = 65536;
+
+constexpr std::chrono::minutes kBarrierTimeout{30};
 
 void check_size(std::size_t workers, int devices_per_worker) {
   if (devices_per_worker < 1) {
@@ -60,8 +68,43 @@ Cluster Cluster::embedded(const std::vector<std::string>& worker_devices, int de
   return Cluster(std::move(state));
 }
 
-int Cluster::rank() const noexcept { return 0; }
+Cluster Cluster::from_environment() {
+  const cluster::Invitation invitation = cluster::process_invitation();
+  if (invitation.size == 1) return local();
+  // A process joins its cluster once: this is where it is kept, for as long as somebody uses it.
+  static std::mutex mutex;
+  static std::weak_ptr<State> joined;
+  static bool has_joined = false;
+  const std::lock_guard lock(mutex);
+  if (auto state = joined.lock()) return Cluster(std::move(state));
+  if (has_joined) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "Cluster::from_environment: this process has left the cluster that it had joined, and cannot "
+                "join again; keep a Cluster for as long as it is needed");
+  }
+  auto state = std::make_shared<State>();
+  state->workers = invitation.workers;
+  for (const Device& worker : state->workers) state->hosts.push_back(worker.host());
+  state->defaults = state->hosts[static_cast<std::size_t>(invitation.rank)];
+  state->session = api::join(invitation, process_config());
+  has_joined = true;
+  joined = state;
+  return Cluster(std::move(state));
+}
+
+void Cluster::barrier() {
+  const Clock::time_point deadline = now() + kBarrierTimeout;
+  const cluster::Sequence::Turn turn(state_->sequence, deadline);
+  if (state_->session) api::Session::Call(*state_->session, 0, deadline).barrier();
+}
+
+void Cluster::close() noexcept {
+  if (state_->session) state_->session->close();
+}
+
+int Cluster::rank() const noexcept { return state_->session ? state_->session->rank() : 0; }
 int Cluster::size() const noexcept { return static_cast<int>(state_->workers.size()); }
+std::span<const Device> Cluster::workers() const noexcept { return state_->workers; }
 std::span<const Device> Cluster::devices() const noexcept { return state_->devices; }
 
 }  // namespace onesum

@@ -1,10 +1,12 @@
 // What a Cluster handle refers to.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include <onesum/cluster.h>
 
+#include "api/session.h"
 #include "cluster/sequence.h"
 
 namespace onesum {
@@ -13,7 +15,8 @@ struct Cluster::State {
   Device defaults;              // what completes a partial device: this worker's job, replica and task, CPU:0
   std::vector<Device> devices;  // complete; none: every CPU of this process
   std::vector<Device> workers;  // job, replica and task of each rank
-  std::vector<Device> hosts;    // of embedded workers, their CPU:0, whatever devices they were given
+  std::vector<Device> hosts;    // of several workers, their CPU:0, whatever devices they were given
+  std::unique_ptr<api::Session> session;  // with the other workers' processes; null: all workers are here
   cluster::Sequence sequence;
 };
 

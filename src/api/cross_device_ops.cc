@@ -32,6 +32,7 @@ planner::Request request_of(ReduceOp op, std::span<const ReduceSpec> specs, bool
   planner::Request request;
   request.op = op;
   request.into = in_place;
+  request.only_planned = true;
   request.options = options;
   for (const ReduceSpec& spec : specs) {
     planner::PairInfo pair;
@@ -91,7 +92,8 @@ Mirrored CrossDeviceOps::broadcast(const Value& value, const Destination& destin
   }
   const PerReplica replica(std::vector<Value>{value});
   const OnePair one{api::pair_of(replica, destination)};
-  return std::move(impl_->call({CallKind::kBroadcast, ReduceOp::kSum, 0, false}, one.pairs(), {}).front());
+  return std::move(
+      impl_->call({CallKind::kBroadcast, ReduceOp::kSum, 0, false, root}, one.pairs(), {}).front());
 }
 
 Mirrored CrossDeviceOps::gather(const PerReplica& value, const Destination& destination, int axis,

@@ -22,9 +22,16 @@ constexpr std::size_t kMaxBoundCalls = 128;
 
 constexpr std::chrono::minutes kDefaultTimeout{30};
 
+// All workers must plan alike: what a device leaves open is worker 0's.
 planner::Placement placement_of(const Cluster& cluster, const planner::Policy& policy) {
   const Cluster::State& state = cluster.state();
-  return {state.defaults, state.devices, state.workers, state.hosts, policy.all_workers};
+  const Device& defaults = state.session ? state.hosts.front() : state.defaults;
+  return {defaults, state.devices, state.workers, state.hosts, policy.all_workers};
+}
+
+plan::CostConstants constants_of(const Cluster& cluster) {
+  const Cluster::State& state = cluster.state();
+  return state.session ? state.session->constants() : api::constants_in_force().values;
 }
 
 // Calls the user's function for a pack, which is one tensor of one pair.
@@ -70,7 +77,7 @@ class AccumulationCaller final : public exec::FunctionCaller {
 CrossDeviceOps::Impl::Impl(const planner::Policy& policy, AccumulationFn fn, const Cluster& on)
     : cluster(on),
       accumulation_fn(std::move(fn)),
-      planner(policy, placement_of(on, policy), api::constants_in_force().values) {}
+      planner(policy, placement_of(on, policy), constants_of(on)) {}
 
 std::vector<Mirrored> CrossDeviceOps::Impl::call(const api::CallTraits& traits, const api::Pairs& pairs,
                                                  const CommunicationOptions& options) {
@@ -97,6 +104,7 @@ std::vector<Mirrored> CrossDeviceOps::Impl::call_unmixed(const api::CallTraits& 
                                                          const api::Pairs& pairs,
                                                          const CommunicationOptions& options,
                                                          const api::CallKey& key, Clock::time_point start) {
+  if (cluster.state().session) return call_with_others(traits, pairs, options, key, start);
   std::optional<api::MergeRows> merge;
   if (key.merges_rows) {
     merge.emplace(traits, pairs, options, planner.placement());
@@ -138,19 +146,27 @@ planner::Planned CrossDeviceOps::Impl::plan_unmixed(const api::CallTraits& trait
 api::BoundCall& CrossDeviceOps::Impl::cached(const api::CallTraits& traits, const api::Pairs& pairs,
                                              const CommunicationOptions& options,
                                              const Fingerprint& fingerprint) {
-  auto found = cache_.find(fingerprint);
-  if (found == cache_.end()) {
-    std::unique_ptr<api::BoundCall> bound = bind(traits, pairs, options);
-    if (cache_.size() >= kMaxBoundCalls) forget_oldest();
-    found = cache_.emplace(fingerprint, Entry{std::move(bound), 0}).first;
-  }
+  const auto found = cache_.find(fingerprint);
+  if (found == cache_.end()) return keep(fingerprint, bind(traits, pairs, options, now()));
   found->second.last_used = ++uses_;
   return *found->second.bound;
 }
 
+api::BoundCall& CrossDeviceOps::Impl::keep(const Fingerprint& fingerprint,
+                                           std::unique_ptr<api::BoundCall> bound) {
+  if (cache_.size() >= kMaxBoundCalls) forget_oldest();
+  Entry& entry = cache_.insert_or_assign(fingerprint, Entry{std::move(bound), ++uses_}).first->second;
+  return *entry.bound;
+}
+
 std::unique_ptr<api::BoundCall> CrossDeviceOps::Impl::bind(const api::CallTraits& traits,
                                                            const api::Pairs& pairs,
-                                                           const CommunicationOptions& options) {
+                                                           const CommunicationOptions& options,
+                                                           Clock::time_point start) {
+  if (api::Session* session = cluster.state().session.get()) {
+    api::Session::Call call(*session, 0, api::deadline_of(options, start));
+    return bind_joint(traits, call.join([&] { return own_request(traits, pairs, options); }));
+  }
   planner::Planned planned = planner.plan(api::describe(traits, pairs, options, cluster.state().defaults));
   if (is_logged(LogLevel::kDebug)) {
     for (const planner::Choice& choice : planned.choices) {
@@ -158,7 +174,90 @@ std::unique_ptr<api::BoundCall> CrossDeviceOps::Impl::bind(const api::CallTraits
     }
   }
   warn_of_nccl(traits.kind, planned);
-  return std::make_unique<api::BoundCall>(traits, std::move(planned), api::host_engine());
+  return std::make_unique<api::BoundCall>(traits, std::move(planned), exec::Site{api::host_engine()});
+}
+
+// This process's part of a call: its devices complete, and its own.
+planner::Request CrossDeviceOps::Impl::own_request(const api::CallTraits& traits, const api::Pairs& pairs,
+                                                   const CommunicationOptions& options) const {
+  const Cluster::State& state = cluster.state();
+  planner::Request request = api::describe(traits, pairs, options, state.defaults);
+  const auto own = static_cast<std::int32_t>(state.session->rank());
+  const auto complete = [&](Device& device, const std::string& what) {
+    device = planner::place(device.canonical(state.defaults), planner.placement(), what);
+    if (planner::rank_of(device, planner.placement()) == own) return;
+    throw Error(ErrorCode::kInvalidArgument, what + " is on " + device.to_string() +
+                                                 ", a device of another worker; expected one of " +
+                                                 state.workers[static_cast<std::size_t>(own)].to_string());
+  };
+  for (std::size_t p = 0; p < request.pairs.size(); ++p) {
+    planner::PairInfo& pair = request.pairs[p];
+    const std::string name = planner::name_of_pair(request.kind, p);
+    for (planner::ComponentInfo& replica : pair.replicas)
+      complete(replica.tensor.device, name + ": a replica");
+    for (planner::ComponentInfo& result : pair.results) complete(result.tensor.device, name + ": a result");
+    if (pair.destination_is_text) continue;
+    for (Device& device : pair.destinations) device = device.canonical(state.defaults);
+  }
+  return request;
+}
+
+std::unique_ptr<api::BoundCall> CrossDeviceOps::Impl::bind_joint(const api::CallTraits& traits,
+                                                                 api::JointCall joint) {
+  api::Session& session = *cluster.state().session;
+  planner::Planned planned = planner.plan(joint.request);
+  warn_of_nccl(traits.kind, planned);
+  std::string text = joint.words->text;
+  return std::make_unique<api::BoundCall>(
+      traits, std::move(planned), session.site(api::host_engine()),
+      api::Crossed{&session.transport(), joint.fingerprint, std::move(text),
+                   api::Session::KnownCall(session, std::move(joint.words))});
+}
+
+void CrossDeviceOps::Impl::refuse_what_needs_one_process(const api::CallKey& key) const {
+  const char* what = key.merges_rows   ? "merging duplicate rows"
+                     : accumulation_fn ? "an accumulation_fn"
+                                       : nullptr;
+  if (what == nullptr) return;
+  throw Error(ErrorCode::kUnimplemented,
+              std::string(what) + " is not available yet where workers are processes of their own");
+}
+
+std::vector<Mirrored> CrossDeviceOps::Impl::call_with_others(const api::CallTraits& traits,
+                                                             const api::Pairs& pairs,
+                                                             const CommunicationOptions& options,
+                                                             const api::CallKey& key,
+                                                             Clock::time_point start) {
+  refuse_what_needs_one_process(key);
+  api::Session& session = *cluster.state().session;
+  // What others bring to a concatenation is known only when they have said so.
+  const bool is_sized_by_all = key.has_sparse || traits.kind == planner::CallKind::kGather;
+  auto found = is_sized_by_all ? cache_.end() : cache_.find(key.fingerprint);
+  const bool is_known = found != cache_.end();
+  api::Session::Call call(session, is_known ? found->second.bound->crossed().known_call.number() : 0,
+                          api::deadline_of(options, start));
+  api::BoundCall* bound = nullptr;
+  if (is_known) {
+    bound = found->second.bound.get();
+    found->second.last_used = ++uses_;
+  } else {
+    api::JointCall joint = call.join([&] { return own_request(traits, pairs, options); });
+    const Fingerprint kept_as = is_sized_by_all ? joint.fingerprint : key.fingerprint;
+    found = is_sized_by_all ? cache_.find(kept_as) : cache_.end();
+    bound = found != cache_.end() ? found->second.bound.get()
+                                  : &keep(kept_as, bind_joint(traits, std::move(joint)));
+  }
+  call.set_text(bound->crossed().text);
+  std::vector<Mirrored> results;
+  try {
+    if (!traits.into) results = bound->make_results(pairs);
+    bound->set_addresses(pairs, results);
+  } catch (...) {
+    call.end_after(std::current_exception());
+  }
+  const exec::Waiting waiting = call.run(bound->instance(), bound->crossed().fingerprint, bound->bytes());
+  record(*bound, start, waiting);
+  return results;
 }
 
 void CrossDeviceOps::Impl::warn_of_nccl(planner::CallKind kind, const planner::Planned& planned) {
@@ -179,6 +278,13 @@ void CrossDeviceOps::Impl::forget_oldest() {
 
 void CrossDeviceOps::Impl::run(api::BoundCall& bound, const api::Pairs& pairs,
                                const CommunicationOptions& options, Clock::time_point start) {
+  if (api::Session* session = cluster.state().session.get()) {
+    const api::Crossed& crossed = bound.crossed();
+    api::Session::Call call(*session, crossed.known_call.number(), api::deadline_of(options, start));
+    call.set_text(crossed.text);
+    record(bound, start, call.run(bound.instance(), crossed.fingerprint, bound.bytes()));
+    return;
+  }
   execute(bound, pairs, options, start);
   record(bound, start);
 }
@@ -194,8 +300,9 @@ void CrossDeviceOps::Impl::execute(api::BoundCall& bound, const api::Pairs& pair
   }
 }
 
-void CrossDeviceOps::Impl::record(const api::BoundCall& bound, Clock::time_point start) {
-  record_.add(bound.planned().plan, bound.tensors(), bound.bytes(), now() - start);
+void CrossDeviceOps::Impl::record(const api::BoundCall& bound, Clock::time_point start,
+                                  const exec::Waiting& waiting) {
+  record_.add(bound.planned().plan, bound.tensors(), bound.bytes(), now() - start, waiting);
 }
 
 namespace api {

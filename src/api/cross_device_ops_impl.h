@@ -34,9 +34,10 @@ struct CrossDeviceOps::Impl {
   planner::Planned plan_call(const api::CallTraits& traits, const api::Pairs& pairs,
                              const CommunicationOptions& options);
 
-  // Binds without the cache, for a call that is kept by the caller.
+  // Binds without the cache, for a call that is kept by the caller. With other processes it is a call that
+  // all make, in this thread's turn.
   std::unique_ptr<api::BoundCall> bind(const api::CallTraits& traits, const api::Pairs& pairs,
-                                       const CommunicationOptions& options);
+                                       const CommunicationOptions& options, Clock::time_point start);
 
   // Runs a bound call whose addresses are set, in this thread's turn.
   void run(api::BoundCall& bound, const api::Pairs& pairs, const CommunicationOptions& options,
@@ -66,10 +67,20 @@ struct CrossDeviceOps::Impl {
   planner::Planned plan_unmixed(const api::CallTraits& traits, const api::Pairs& pairs,
                                 const CommunicationOptions& options, bool merges_rows);
 
+  // The same together with other processes.
+  std::vector<Mirrored> call_with_others(const api::CallTraits& traits, const api::Pairs& pairs,
+                                         const CommunicationOptions& options, const api::CallKey& key,
+                                         Clock::time_point start);
+  std::unique_ptr<api::BoundCall> bind_joint(const api::CallTraits& traits, api::JointCall joint);
+  api::BoundCall& keep(const Fingerprint& fingerprint, std::unique_ptr<api::BoundCall> bound);
+  void refuse_what_needs_one_process(const api::CallKey& key) const;
+  planner::Request own_request(const api::CallTraits& traits, const api::Pairs& pairs,
+                               const CommunicationOptions& options) const;
+
   // The halves of run().
   void execute(api::BoundCall& bound, const api::Pairs& pairs, const CommunicationOptions& options,
                Clock::time_point start);
-  void record(const api::BoundCall& bound, Clock::time_point start);
+  void record(const api::BoundCall& bound, Clock::time_point start, const exec::Waiting& waiting = {});
 
   std::unordered_map<Fingerprint, Entry, FingerprintHash> cache_;
   std::uint64_t uses_ = 0;

@@ -82,6 +82,7 @@ planner::Request describe(const CallTraits& traits, const Pairs& pairs, const Co
   request.kind = traits.kind;
   request.op = traits.op;
   request.axis = traits.axis;
+  request.root = traits.root;
   request.into = traits.into;
   request.options = options;
   planner::validate_options(request.op, request.options);

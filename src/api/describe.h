@@ -14,6 +14,7 @@ struct CallTraits {
   ReduceOp op = ReduceOp::kSum;
   int axis = 0;
   bool into = false;
+  int root = 0;  // kBroadcast
 };
 
 // Checks each component by itself (that it refers to memory, that slices are well formed) and describes it.

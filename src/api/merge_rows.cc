@@ -15,6 +15,7 @@
 #include "api/overlap.h"
 #include "api/sparse.h"
 #include "api/tensor_state.h"
+#include "base/amounts.h"
 
 namespace onesum::api {
 namespace {
@@ -215,10 +216,9 @@ void MergeRows::explain_in(planner::Planned& planned) const {
     const engine::ReduceForm form = form_of(merge);
     reason += fmt::format(
         ", undivided, into memory of the library; then rows of one index are added in {}, inside a replica "
-        "by "
-        "position and over replicas in canonical order, {}and written once to {} destination(s) as {}",
+        "by position and over replicas in canonical order, {}and written once to {} as {}",
         to_string(form.accumulator), form.divisor == 1 ? "" : fmt::format("divided by {} ", form.divisor),
-        merge.destinations.size(), to_string(form.output));
+        counted(merge.destinations.size(), "destination"), to_string(form.output));
   }
 }
 

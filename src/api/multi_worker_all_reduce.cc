@@ -8,6 +8,7 @@
 #include "api/all_reduce_policy.h"
 #include "api/cluster_state.h"
 #include "api/worker_devices.h"
+#include "cluster/environment.h"
 #include "planner/request.h"
 #include "planner/spec.h"
 
@@ -59,10 +60,14 @@ Cluster cluster_of(const std::vector<std::string>& worker_devices, int num_gpus_
   if (num_gpus_per_worker < 0) {
     refuse("num_gpus_per_worker is {}; expected 0 (one CPU for each worker) or more", num_gpus_per_worker);
   }
-  if (!cluster) return Cluster::embedded(worker_devices, devices_per_worker(num_gpus_per_worker));
-  check_same_workers(workers, *cluster);
-  check_device_count(num_gpus_per_worker, *cluster);
-  return *cluster;
+  const bool has_environment = !cluster && cluster::process_invitation().size > 1;
+  if (!cluster && !has_environment) {
+    return Cluster::embedded(worker_devices, devices_per_worker(num_gpus_per_worker));
+  }
+  const Cluster taken = cluster ? *cluster : Cluster::from_environment();
+  check_same_workers(workers, taken);
+  check_device_count(num_gpus_per_worker, taken);
+  return taken;
 }
 
 planner::Policy policy_of(int num_gpus_per_worker, const AllReduceSpecs& specs, const api::Packing& packing) {

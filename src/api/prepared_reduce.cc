@@ -1,5 +1,7 @@
 #include "api/prepared_reduce.h"
 
+#include <optional>
+
 #include <onesum/error.h>
 
 #include "api/replica_context.h"
@@ -35,7 +37,12 @@ PreparedReduce::State::State(std::shared_ptr<CrossDeviceOps::Impl> on, ReduceOp 
     ops->plan_call(traits, arguments.pairs(), options);  // for what it refuses
     return;
   }
-  bound = ops->bind(traits, arguments.pairs(), options);
+  const Clock::time_point start = now();
+  std::optional<cluster::Sequence::Turn> turn;  // with other processes it is a call that all make
+  if (ops->cluster.state().session) {
+    turn.emplace(ops->cluster.state().sequence, api::deadline_of(options, start));
+  }
+  bound = ops->bind(traits, arguments.pairs(), options, start);
   bound->set_addresses(arguments.pairs());
 }
 

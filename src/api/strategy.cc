@@ -106,7 +106,10 @@ PerReplica MirroredStrategy::per_replica(std::vector<Value> results) const {
 
 Mirrored MirroredStrategy::reduce(ReduceOp op, const PerReplica& value, const CommunicationOptions& options) {
   api::require_cross_replica_context("MirroredStrategy::reduce");
-  return impl_->ops->reduce(op, value, devices().front().host().to_string(), options);
+  // Where workers are processes of their own, each gets the result on its own host.
+  const bool has_others = impl_->ops->cluster().state().session != nullptr;
+  const std::string host = has_others ? "CPU:0" : devices().front().host().to_string();
+  return impl_->ops->reduce(op, value, host, options);
 }
 
 StrategyScope MirroredStrategy::scope() const {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -50,6 +51,11 @@ const Device& device_of(const Value& value) {
 
 const Value& DistributedValues::value(std::size_t replica) const {
   if (replica >= values_.size()) {
+    if (!elsewhere_.empty()) {
+      refuse("component " + std::to_string(replica) + " is on " +
+             elsewhere_[std::min(replica - values_.size(), elsewhere_.size() - 1)].to_string() +
+             ", a device of another process, which alone can read it");
+    }
     refuse("component " + std::to_string(replica) + " of a value that has " + std::to_string(values_.size()));
   }
   return values_[replica];
@@ -75,14 +81,22 @@ const IndexedSlices& DistributedValues::slices(std::size_t replica) const {
 
 std::vector<Device> DistributedValues::devices() const {
   std::vector<Device> devices;
-  devices.reserve(values_.size());
+  devices.reserve(values_.size() + elsewhere_.size());
   for (const Value& value : values_) devices.push_back(device_of(value));
+  devices.insert(devices.end(), elsewhere_.begin(), elsewhere_.end());
   return devices;
 }
 
 Mirrored::Mirrored(std::vector<Value> values) : DistributedValues(checked("Mirrored", std::move(values))) {}
 
+Mirrored::Mirrored(std::vector<Value> values, std::vector<Device> elsewhere)
+    : DistributedValues(elsewhere.empty() ? checked("Mirrored", std::move(values)) : std::move(values)) {
+  elsewhere_ = std::move(elsewhere);
+}
+
 Mirrored::operator const Tensor&() const {
+  if (size() == 0) return tensor();  // refuses, naming where it is
+
   if (size() != 1) {
     refuse("a Mirrored of " + std::to_string(size()) +
            " components read as one Tensor; expected one component, or " + "tensor(i)");

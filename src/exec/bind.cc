@@ -184,6 +184,12 @@ class Binder {
       case Op::kRecv:
         bound.posting = posting_of(plan_.destinations(step).front());
         break;
+      case Op::kNative:
+        throw Error(ErrorCode::kUnimplemented,
+                    "the plan has a native collective over " +
+                        std::to_string(plan_.group(step.group).devices.size()) +
+                        " devices, and no engine for native collectives is there; expected an algorithm "
+                        "without one");
       case Op::kRelease:
       case Op::kCounts:
         break;

@@ -147,6 +147,23 @@ TEST(Bind, RefusesCallsItCannotMake) {
   }
 }
 
+TEST(Bind, RefusesNativeCollectives) {
+  Builder builder("nccl", {0, 0});
+  plan::Pack pack;
+  pack.replicas = pack.destinations = {0, 1};
+  builder.add_pack(pack);
+  const std::int32_t lane = builder.add_lane(0);
+  const std::vector<Operand> sources = {builder.whole(builder.input(0, 0, Element::kFloat32)),
+                                        builder.whole(builder.input(0, 1, Element::kFloat32))};
+  const std::vector<Operand> results = {builder.whole(builder.output(0, 0)),
+                                        builder.whole(builder.output(0, 1))};
+  builder.native(lane, plan::Collective::kAllReduce, builder.add_group({1, 0}), results, sources);
+  builder.claim_order("native");
+  const plan::Plan plan = std::move(builder).take();
+  expect_error([&] { Harness(plan, {{{10}, {}, 1}}, engine()); }, ErrorCode::kUnimplemented,
+               {"native collective over 2 devices", "no engine"});
+}
+
 TEST(Bind, RefusesSumsOfRows) {
   Builder builder("by_hand", {0});
   plan::Pack value = simple_pack(1);

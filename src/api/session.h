@@ -1,0 +1,155 @@
+// This process as one worker of a cluster of processes: its epoch, its transport, and the calls it makes
+// together with the others.
+//
+// Used inside a turn of the cluster's sequence, one call at a time. The first failure ends it: every later
+// call throws the verdict.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <onesum/device.h>
+#include <onesum/error.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/worker_report.h"
+#include "cluster/epoch.h"
+#include "engine/transport.h"
+#include "exec/bind.h"
+#include "exec/executor.h"
+#include "plan/cost_constants.h"
+#include "planner/request.h"
+
+namespace onesum::api {
+
+struct SessionOptions {
+  std::vector<Device> workers;    // of all ranks
+  plan::CostConstants constants;  // worker 0's
+  std::chrono::milliseconds progress{
+      60000};                            // a worker inside a call that does nothing for so long has failed
+  bool is_crowded = false;               // more workers than cores on this machine
+  std::optional<ReportTarget> report{};  // who is told at the end what this worker did
+};
+
+// A call that all workers make, put together.
+struct JointCall {
+  planner::Request request;
+  Fingerprint fingerprint;                      // of what all said
+  std::shared_ptr<const cluster::Words> words;  // this worker's own
+};
+
+class Session {
+ public:
+  Session(std::unique_ptr<engine::Transport> transport, std::unique_ptr<cluster::Epoch> epoch,
+          SessionOptions options);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  int rank() const noexcept { return epoch_->rank(); }
+  int size() const noexcept { return epoch_->size(); }
+  const std::vector<Device>& workers() const noexcept { return options_.workers; }
+  const plan::CostConstants& constants() const noexcept { return options_.constants; }
+  cluster::Epoch& epoch() noexcept { return *epoch_; }
+  engine::Transport& transport() noexcept { return *transport_; }
+  exec::Site site(engine::DeviceEngine& engine) const;
+
+  // While it lives, this worker is in a call. Throws the verdict if the session has ended.
+  class Call {
+   public:
+    // `words`: of a call that was made before; 0: join() tells.
+    Call(Session& session, std::uint64_t words, Clock::time_point deadline);
+    ~Call();
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+
+    // Tells the others what this worker calls, and puts together what all call. `describe` makes the request;
+    // what it throws is told too. Throws the same error on all workers if they call differently, or one
+    // refuses, which ends the session; a call that all refuse ends nothing.
+    template <class Describe>
+    JointCall join(const Describe& describe) {
+      planner::Request mine;
+      std::exception_ptr refusal;
+      try {
+        mine = describe();
+      } catch (const Error&) {
+        refusal = std::current_exception();
+      }
+      return join_with(mine, refusal);
+    }
+
+    // Returns when all workers have come to it.
+    void barrier();
+
+    // Something failed here that the others know nothing of: ends the session and throws it.
+    [[noreturn]] void end_after(const std::exception_ptr& exception);
+
+    // Runs a program that all have bound alike. Any error ends the session.
+    // `bytes`: of what is passed, for the report.
+    exec::Waiting run(exec::Instance& instance, const Fingerprint& fingerprint, std::size_t bytes);
+
+    // How messages name the call; must live as long as it.
+    void set_text(std::string_view text) { text_ = text; }
+
+   private:
+    class Watch;
+    JointCall join_with(const planner::Request& mine, const std::exception_ptr& refusal);
+    std::vector<cluster::Statement> exchange(const cluster::Statement& mine,
+                                             const std::exception_ptr& refusal);
+    [[noreturn]] void fail_by_difference(const cluster::Statement& mine, const cluster::Statement& other,
+                                         int rank);
+    [[noreturn]] void fail(ErrorCode code, int suspect, const std::string& text);
+    std::string name() const;
+
+    Session& session_;
+    Clock::time_point deadline_;
+    std::uint64_t number_;
+    std::string_view text_;
+    std::string told_;  // by join()
+  };
+
+  // Words of a call that this worker will make again, for as long as the object lives.
+  class KnownCall {
+   public:
+    KnownCall() = default;
+    KnownCall(Session& session, std::shared_ptr<const cluster::Words> words)
+        : session_(&session), number_(session.epoch_->add_words(std::move(words))) {}
+    KnownCall(KnownCall&& other) noexcept
+        : session_(std::exchange(other.session_, nullptr)), number_(other.number_) {}
+    KnownCall& operator=(KnownCall&&) = delete;
+    ~KnownCall() {
+      if (session_ != nullptr) session_->epoch_->forget_words(number_);
+    }
+    std::uint64_t number() const noexcept { return number_; }
+
+   private:
+    Session* session_ = nullptr;
+    std::uint64_t number_ = 0;
+  };
+
+  // Nobody hears of this worker any more; who wants to know is told what it did.
+  void close() noexcept;
+
+ private:
+  void count(std::size_t bytes, const exec::Waiting& waiting) noexcept;
+
+  std::unique_ptr<engine::Transport> transport_;
+  std::unique_ptr<cluster::Epoch> epoch_;
+  SessionOptions options_;
+  std::uint64_t beats_ = 0;  // of all calls so far
+  // What all calls did together.
+  std::uint64_t calls_ = 0;
+  std::uint64_t bytes_ = 0;
+  std::chrono::nanoseconds waited_{0};
+  std::vector<std::chrono::nanoseconds> waited_for_;  // by rank: the longest wait of each call
+  bool is_closed_ = false;
+};
+
+}  // namespace onesum::api

@@ -1,0 +1,207 @@
+// What worker processes learn when one of them dies, stops, leaves or calls something else.
+#include <csignal>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "calls.h"
+#include "workers.h"
+
+namespace onesum::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+// Calls until something happens.
+std::string call_for_ever(const Cluster& cluster, int rank,
+                          const std::function<void(int call)>& before_call) {
+  MultiWorkerAllReduce ops(worker_names(cluster.size()), kDevices, AllReduceSpecs("pscpu/pscpu"), 0, 0, 10,
+                           cluster);
+  for (int call = 0;; ++call) {
+    before_call(call);
+    const PerReplica value = replicas(rank, 1, DType::kFloat32, 5000, static_cast<std::uint64_t>(call));
+    ops.reduce(ReduceOp::kSum, value, Destination(value));
+  }
+}
+
+// All but one report the same, and it names the one.
+void expect_same_verdict(const std::vector<WorkerEnd>& ends, int dead,
+                         const std::vector<std::string>& parts) {
+  const WorkerEnd& first = ends[dead == 0 ? 1 : 0];
+  for (std::size_t rank = 0; rank < ends.size(); ++rank) {
+    if (static_cast<int>(rank) == dead) continue;
+    EXPECT_EQ(ends[rank].text, first.text) << "worker " << rank;
+    for (const std::string& part : parts) EXPECT_THAT(ends[rank].text, HasSubstr(part)) << "worker " << rank;
+  }
+}
+
+TEST(FailureOfProcesses, DeathIsNamedByAll) {
+  for (const int dead : {0, 1, 3}) {
+    const std::vector<WorkerEnd> ends = run_workers(4, [&](int rank) {
+      return call_for_ever(Cluster::from_environment(), rank, [&](int call) {
+        if (rank == dead && call == 20) ::kill(::getpid(), SIGKILL);
+      });
+    });
+    EXPECT_EQ(ends[static_cast<std::size_t>(dead)].signal, SIGKILL);
+    expect_same_verdict(ends, dead, {"error aborted: ", "worker " + std::to_string(dead) + " ("});
+  }
+}
+
+TEST(FailureOfProcesses, ExitWithoutCloseIsDeath) {
+  const std::vector<WorkerEnd> ends = run_workers(3, [&](int rank) {
+    return call_for_ever(Cluster::from_environment(), rank, [&](int call) {
+      if (rank == 1 && call == 5) ::_exit(0);
+    });
+  });
+  expect_same_verdict(ends, 1, {"error aborted: ", "worker 1 ("});
+}
+
+TEST(FailureOfProcesses, AStoppedWorkerIsNamedAndLearnsOfIt) {
+  Workers workers(3,
+                  [&](int rank) {
+                    return call_for_ever(Cluster::from_environment(), rank, [&](int call) {
+                      if (rank == 2 && call == 5) ::kill(::getpid(), SIGSTOP);
+                    });
+                  },
+                  {{"ONESUM_PROGRESS_TIMEOUT", "2"}});
+  std::thread waker([process = workers.process(2)] {
+    std::this_thread::sleep_for(std::chrono::seconds(10));
+    ::kill(process, SIGCONT);
+  });
+  const std::vector<WorkerEnd> ends = workers.wait();
+  waker.join();
+  expect_same_verdict(ends, 2, {"error aborted: ", "worker 2 (", "nothing was heard of it"});
+  EXPECT_THAT(ends[2].text, StartsWith("error "));
+}
+
+TEST(FailureOfProcesses, AWorkerThatClosesIsNamed) {
+  const std::vector<WorkerEnd> ends = run_workers(3, [&](int rank) {
+    Cluster cluster = Cluster::from_environment();
+    return call_for_ever(cluster, rank, [&](int call) {
+      if (rank != 1 || call < 5) return;
+      cluster.close();
+      throw std::runtime_error("closed");
+    });
+  });
+  EXPECT_EQ(ends[1].text, "exception: closed");
+  expect_same_verdict(ends, 1, {"error aborted: ", "worker 1 (", "closed the cluster"});
+}
+
+// Calls that differ on worker 1.
+std::string call_differently(int rank, const std::function<void(CrossDeviceOps&, bool differs)>& call) {
+  const Cluster cluster = Cluster::from_environment();
+  MultiWorkerAllReduce ops(worker_names(cluster.size()), kDevices, AllReduceSpecs("direct"), 0, 0, 10,
+                           cluster);
+  for (int i = 0; i < 3; ++i) call(ops, false);
+  call(ops, rank == 1);
+  return "no error";
+}
+
+void expect_mismatch(const std::function<void(CrossDeviceOps&, int rank, bool differs)>& call,
+                     const std::vector<std::string>& parts) {
+  const std::vector<WorkerEnd> ends = run_workers(3, [&](int rank) {
+    return call_differently(rank, [&](CrossDeviceOps& ops, bool differs) { call(ops, rank, differs); });
+  });
+  expect_same_verdict(ends, -1, parts);
+}
+
+TEST(FailureOfProcesses, CallsThatDifferAreDescribed) {
+  const auto reduce = [](CrossDeviceOps& ops, int rank, ReduceOp op, DType dtype, std::size_t elements) {
+    const PerReplica value = replicas(rank, 1, dtype, elements, 1);
+    ops.reduce(op, value, Destination(value));
+  };
+  const auto f32 = DType::kFloat32;
+  expect_mismatch([&](CrossDeviceOps& ops, int rank,
+                      bool differs) { reduce(ops, rank, ReduceOp::kSum, f32, differs ? 99 : 100); },
+                  {"invalid_argument", "call differently", "worker 1 (", "[99]", "[100]"});
+  expect_mismatch(
+      [&](CrossDeviceOps& ops, int rank, bool differs) {
+        reduce(ops, rank, ReduceOp::kSum, differs ? DType::kInt32 : f32, 100);
+      },
+      {"invalid_argument", "call differently", "worker 1 (", "int32", "float32"});
+  expect_mismatch(
+      [&](CrossDeviceOps& ops, int rank, bool differs) {
+        reduce(ops, rank, differs ? ReduceOp::kMean : ReduceOp::kSum, f32, 100);
+      },
+      {"invalid_argument", "call differently", "worker 1 (", "mean", "sum"});
+}
+
+// Both calls were made before, by all: nobody describes them again.
+TEST(FailureOfProcesses, CallsInAnotherOrderAreDescribed) {
+  const std::vector<WorkerEnd> ends = run_workers(3, [&](int rank) {
+    const Cluster cluster = Cluster::from_environment();
+    MultiWorkerAllReduce ops(worker_names(cluster.size()), kDevices, AllReduceSpecs("direct"), 0, 0, 10,
+                             cluster);
+    const auto reduce = [&](std::size_t elements) {
+      const PerReplica value = replicas(rank, 1, DType::kFloat32, elements, 1);
+      ops.reduce(ReduceOp::kSum, value, Destination(value));
+    };
+    for (int i = 0; i < 3; ++i) {
+      reduce(10);
+      reduce(20);
+    }
+    reduce(rank == 1 ? 20 : 10);
+    reduce(rank == 1 ? 10 : 20);
+    return std::string("no error");
+  });
+  expect_same_verdict(ends, -1, {"invalid_argument", "call differently", "[10]", "[20]", "call 6"});
+}
+
+TEST(FailureOfProcesses, ARefusalOfOneIsTold) {
+  const std::vector<WorkerEnd> ends = run_workers(3, [&](int rank) {
+    const Cluster cluster = Cluster::from_environment();
+    MultiWorkerAllReduce ops(worker_names(cluster.size()), kDevices, AllReduceSpecs("direct"), 0, 0, 10,
+                             cluster);
+    const PerReplica value = replicas(rank == 2 ? 0 : rank, 1, DType::kFloat32, 10, 1);
+    ops.reduce(ReduceOp::kSum, value, Destination(value));
+    return std::string("no error");
+  });
+  expect_same_verdict(ends, -1, {"worker 2 (", "refused call 0", "a device of another worker"});
+}
+
+TEST(FailureOfProcesses, WhatAllRefuseEndsNothing) {
+  const std::vector<WorkerEnd> ends = run_workers(3, [&](int rank) {
+    const Cluster cluster = Cluster::from_environment();
+    MultiWorkerAllReduce ops(worker_names(cluster.size()), kDevices, AllReduceSpecs("direct"), 0, 0, 10,
+                             cluster);
+    const PerReplica bad = replicas((rank + 1) % 3, 1, DType::kFloat32, 10, 1);
+    std::string text;
+    try {
+      ops.reduce(ReduceOp::kSum, bad, Destination(bad));
+    } catch (const Error& error) {
+      text = error.what();
+    }
+    const PerReplica good = replicas(rank, 1, DType::kFloat32, 10, 1);
+    return text + digest(ops.reduce(ReduceOp::kSum, good, Destination(good)));
+  });
+  for (const WorkerEnd& end : ends) EXPECT_THAT(end.text, HasSubstr("a device of another worker"));
+}
+
+TEST(FailureOfProcesses, AWorkerThatNeverComesIsNamed) {
+  const std::vector<WorkerEnd> ends = run_workers(3, [&](int rank) {
+    const Cluster cluster = Cluster::from_environment();
+    MultiWorkerAllReduce ops(worker_names(cluster.size()), kDevices, AllReduceSpecs("direct"), 0, 0, 10,
+                             cluster);
+    const PerReplica value = replicas(rank, 1, DType::kFloat32, 10, 1);
+    CommunicationOptions options;
+    for (int i = 0; i < 2; ++i) {
+      ops.reduce(ReduceOp::kSum, value, Destination(value), options);
+      options.timeout = std::chrono::milliseconds(300);
+      if (rank == 1) std::this_thread::sleep_for(std::chrono::seconds(3));
+    }
+    return std::string("no error");
+  });
+  for (const int rank : {0, 2}) {
+    EXPECT_THAT(ends[static_cast<std::size_t>(rank)].text, StartsWith("error deadline_exceeded: "));
+  }
+  EXPECT_EQ(ends[0].text, ends[2].text);
+  EXPECT_THAT(ends[1].text, StartsWith("error deadline_exceeded: "));
+}
+
+}  // namespace
+}  // namespace onesum::testing
