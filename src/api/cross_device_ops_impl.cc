@@ -165,7 +165,8 @@ std::unique_ptr<api::BoundCall> CrossDeviceOps::Impl::bind(const api::CallTraits
                                                            Clock::time_point start) {
   if (api::Session* session = cluster.state().session.get()) {
     api::Session::Call call(*session, 0, api::deadline_of(options, start));
-    return bind_joint(traits, call.join([&] { return own_request(traits, pairs, options); }));
+    api::JointCall joint = call.join([&] { return own_request(traits, pairs, options); });
+    return call.alike([&] { return bind_joint(traits, std::move(joint)); });
   }
   planner::Planned planned = planner.plan(api::describe(traits, pairs, options, cluster.state().defaults));
   if (is_logged(LogLevel::kDebug)) {
@@ -244,8 +245,9 @@ std::vector<Mirrored> CrossDeviceOps::Impl::call_with_others(const api::CallTrai
     api::JointCall joint = call.join([&] { return own_request(traits, pairs, options); });
     const Fingerprint kept_as = is_sized_by_all ? joint.fingerprint : key.fingerprint;
     found = is_sized_by_all ? cache_.find(kept_as) : cache_.end();
-    bound = found != cache_.end() ? found->second.bound.get()
-                                  : &keep(kept_as, bind_joint(traits, std::move(joint)));
+    bound = found != cache_.end()
+                ? found->second.bound.get()
+                : &keep(kept_as, call.alike([&] { return bind_joint(traits, std::move(joint)); }));
   }
   call.set_text(bound->crossed().text);
   std::vector<Mirrored> results;

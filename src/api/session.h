@@ -91,6 +91,20 @@ class Session {
     // Something failed here that the others know nothing of: ends the session and throws it.
     [[noreturn]] void end_after(const std::exception_ptr& exception);
 
+    // Does something that all workers do alike after join(). What it refuses all refuse; whatever else goes
+    // wrong is this worker's own trouble and ends the session.
+    template <class Work>
+    auto alike(const Work& work) {
+      try {
+        return work();
+      } catch (const Error& error) {
+        if (error.code() == ErrorCode::kInvalidArgument || error.code() == ErrorCode::kUnimplemented) throw;
+        end_after(std::current_exception());
+      } catch (...) {
+        end_after(std::current_exception());
+      }
+    }
+
     // Runs a program that all have bound alike. Any error ends the session.
     // `bytes`: of what is passed, for the report.
     exec::Waiting run(exec::Instance& instance, const Fingerprint& fingerprint, std::size_t bytes);

@@ -127,10 +127,11 @@ class Epoch::Service {
     };
     Clock::time_point next_warning = now() + kLongWait;
     while (!all_told() && !epoch_.has_ended()) {
+      waits_for_.store(first_absent(statements), std::memory_order_relaxed);
       changed_.wait_until(lock, std::min(deadline, next_warning));
       if (all_told() || epoch_.has_ended()) break;
       if (now() >= deadline) {
-        accuse_absent(lock, mine, statements);
+        accuse_absent(mine, statements);
         break;
       }
       if (now() >= next_warning) {
@@ -139,6 +140,7 @@ class Epoch::Service {
         next_warning = now() + kLongWait;
       }
     }
+    waits_for_.store(-1, std::memory_order_relaxed);
     if (!all_told()) {
       lock.unlock();
       epoch_.throw_verdict();
@@ -230,13 +232,14 @@ class Epoch::Service {
     return where.waits_for < 0 ? call : fmt::format("{}, waiting for worker {}", call, where.waits_for);
   }
 
-  void accuse_absent(std::unique_lock<std::mutex>&, const Statement& mine, const Statements& statements) {
-    std::int32_t suspect = -1;
-    for (std::size_t r = statements.size(); r-- > 0;) {
-      if (!statements[r]) suspect = static_cast<std::int32_t>(r);
-    }
+  static int first_absent(const Statements& statements) {
+    const auto absent = std::ranges::find_if(statements, [](const auto& s) { return !s.has_value(); });
+    return absent == statements.end() ? -1 : static_cast<int>(absent - statements.begin());
+  }
+
+  void accuse_absent(const Statement& mine, const Statements& statements) {
     accusations_.push_back(
-        {ErrorCode::kDeadlineExceeded, suspect, mine.call,
+        {ErrorCode::kDeadlineExceeded, first_absent(statements), mine.call,
          fmt::format("call {} ({}) did not begin within the timeout of {}; waited for {}", mine.call,
                      mine.text, epoch_.name_of(epoch_.rank_), absent(statements))});
     end();
@@ -285,7 +288,11 @@ class Epoch::Service {
   void tell(std::size_t rank, Tell kind, const Bytes& bytes) {
     Peer& peer = peers_[rank];
     if (peer.state != State::kHere) return;
-    peer.connection.queue(static_cast<std::uint16_t>(kind), bytes);
+    try {
+      peer.connection.queue(static_cast<std::uint16_t>(kind), bytes);
+    } catch (const Error& error) {  // longer than a message may be
+      lose(rank, error.what());
+    }
   }
 
   void lose(std::size_t rank, const std::string& how) {

@@ -1,7 +1,6 @@
 #include "exec/messages.h"
 
 #include <string>
-#include <utility>
 
 #include <onesum/error.h>
 
@@ -77,7 +76,7 @@ class Walk {
       for (const StepRef& ref : plan::run_to_end(plan_)) visit(ref);
     }
     check_views();
-    return std::move(messages_);
+    return by_channel();
   }
 
  private:
@@ -129,6 +128,23 @@ class Walk {
     if (received == 0) refuse(ref, operand);
     messages_.of_operand[operand] = message(number, received - 1);
     readings_.push_back({ref, operand});
+  }
+
+  // Numbered anew, channel by channel: the order of steps may differ between what two ranks know of a plan,
+  // as each knows of its own results alone which are in place; what a channel carries does not.
+  Messages by_channel() const {
+    Messages ordered;
+    std::vector<std::int32_t> numbers(messages_.all.size());
+    for (const ChannelState& state : channels_) {
+      for (const std::int32_t message : state.messages) {
+        numbers[static_cast<std::size_t>(message)] = static_cast<std::int32_t>(ordered.all.size());
+        ordered.all.push_back(messages_.all[static_cast<std::size_t>(message)]);
+      }
+    }
+    for (const std::int32_t message : messages_.of_operand) {
+      ordered.of_operand.push_back(message < 0 ? -1 : numbers[static_cast<std::size_t>(message)]);
+    }
+    return ordered;
   }
 
   void check_views() const {
