@@ -107,9 +107,13 @@ Mirrored CrossDeviceOps::gather(const PerReplica& value, const Destination& dest
 void CrossDeviceOps::batch_reduce_into(ReduceOp op, std::span<const PerReplica> values,
                                        std::span<PerReplica> results, const CommunicationOptions& options) {
   api::require_cross_replica_context("CrossDeviceOps::batch_reduce_into");
-  planner::validate_options(op, options);
   const api::ValuesAndResults arguments{values, results};
-  api::check_lengths(arguments);
+  try {
+    planner::validate_options(op, options);
+    api::check_lengths(arguments);
+  } catch (const Error& error) {
+    impl_->refuse(error, {});
+  }
   impl_->call({CallKind::kBatchReduce, op, 0, true}, arguments.pairs(), options);
 }
 
@@ -118,8 +122,8 @@ Work CrossDeviceOps::batch_reduce_async(ReduceOp op, std::span<const ValueDestin
   api::require_cross_replica_context("CrossDeviceOps::batch_reduce_async");
   std::vector<ValueDestination> kept(pairs.begin(), pairs.end());
   return api::start_work(impl_->cluster, [impl = impl_, op, kept = std::move(kept), options, start = now()] {
-    planner::validate_options(op, options);
-    api::refuse_if_late(options, start);
+    if (!impl->cluster.state().session) planner::validate_options(op, options);
+    impl->refuse_if_late(options, start);
     const std::span<const ValueDestination> view = kept;
     return impl->call_in_turn({CallKind::kBatchReduce, op, 0, false}, api::pairs_of(view), options, start);
   });

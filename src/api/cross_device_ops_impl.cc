@@ -82,15 +82,50 @@ CrossDeviceOps::Impl::Impl(const planner::Policy& policy, AccumulationFn fn, con
 std::vector<Mirrored> CrossDeviceOps::Impl::call(const api::CallTraits& traits, const api::Pairs& pairs,
                                                  const CommunicationOptions& options) {
   const Clock::time_point start = now();
-  planner::validate_options(traits.op, options);
-  const cluster::Sequence::Turn turn(cluster.state().sequence, api::deadline_of(options, start));
+  // What this process refuses others may not: with them, everything is refused in the call's turn.
+  if (!cluster.state().session) planner::validate_options(traits.op, options);
+  const cluster::Sequence::Turn turn = take_turn(options, start);
   return call_in_turn(traits, pairs, options, start);
+}
+
+cluster::Sequence::Turn CrossDeviceOps::Impl::take_turn(const CommunicationOptions& options,
+                                                        Clock::time_point start) {
+  try {
+    return cluster::Sequence::Turn(cluster.state().sequence, api::deadline_of(options, start));
+  } catch (const Error& error) {
+    give_up(error);
+    throw;
+  }
+}
+
+void CrossDeviceOps::Impl::give_up(const Error& error) {
+  if (cluster.state().session && error.code() == ErrorCode::kDeadlineExceeded)
+    cluster.state().session->give_up(error);
+}
+
+void CrossDeviceOps::Impl::refuse_if_late(const CommunicationOptions& options, Clock::time_point start) {
+  if (now() < api::deadline_of(options, start)) return;
+  const Error error(
+      ErrorCode::kDeadlineExceeded,
+      "the call's timeout passed while it waited for earlier calls on the same cluster to finish");
+  give_up(error);
+  throw Error(error);
+}
+
+void CrossDeviceOps::Impl::refuse(const Error& error, const CommunicationOptions& options) {
+  if (!cluster.state().session) throw Error(error);
+  const Clock::time_point start = now();
+  const cluster::Sequence::Turn turn = take_turn({}, start);
+  api::Session::Call call(*cluster.state().session, 0, api::deadline_of(options, start));
+  call.join([&]() -> planner::Request { throw Error(error); });
+  throw Error(error);
 }
 
 std::vector<Mirrored> CrossDeviceOps::Impl::call_in_turn(const api::CallTraits& traits,
                                                          const api::Pairs& pairs,
                                                          const CommunicationOptions& options,
                                                          Clock::time_point start) {
+  if (cluster.state().session) return call_with_others(traits, pairs, options, start);
   if (pairs.size() == 0) return {};
   const Device& defaults = cluster.state().defaults;
   const api::CallKey key = api::key_of(traits, pairs, options, defaults);
@@ -104,7 +139,6 @@ std::vector<Mirrored> CrossDeviceOps::Impl::call_unmixed(const api::CallTraits& 
                                                          const api::Pairs& pairs,
                                                          const CommunicationOptions& options,
                                                          const api::CallKey& key, Clock::time_point start) {
-  if (cluster.state().session) return call_with_others(traits, pairs, options, key, start);
   std::optional<api::MergeRows> merge;
   if (key.merges_rows) {
     merge.emplace(traits, pairs, options, planner.placement());
@@ -165,7 +199,10 @@ std::unique_ptr<api::BoundCall> CrossDeviceOps::Impl::bind(const api::CallTraits
                                                            Clock::time_point start) {
   if (api::Session* session = cluster.state().session.get()) {
     api::Session::Call call(*session, 0, api::deadline_of(options, start));
-    api::JointCall joint = call.join([&] { return own_request(traits, pairs, options); });
+    api::JointCall joint = call.join([&] {
+      refuse_what_needs_one_process(api::key_of(traits, pairs, options, cluster.state().defaults));
+      return own_request(traits, pairs, options);
+    });
     return call.alike([&] { return bind_joint(traits, std::move(joint)); });
   }
   planner::Planned planned = planner.plan(api::describe(traits, pairs, options, cluster.state().defaults));
@@ -183,6 +220,7 @@ planner::Request CrossDeviceOps::Impl::own_request(const api::CallTraits& traits
                                                    const CommunicationOptions& options) const {
   const Cluster::State& state = cluster.state();
   planner::Request request = api::describe(traits, pairs, options, state.defaults);
+  request.policy = planner::to_string(planner.policy());
   const auto own = static_cast<std::int32_t>(state.session->rank());
   const auto complete = [&](Device& device, const std::string& what) {
     device = planner::place(device.canonical(state.defaults), planner.placement(), what);
@@ -227,39 +265,59 @@ void CrossDeviceOps::Impl::refuse_what_needs_one_process(const api::CallKey& key
 std::vector<Mirrored> CrossDeviceOps::Impl::call_with_others(const api::CallTraits& traits,
                                                              const api::Pairs& pairs,
                                                              const CommunicationOptions& options,
-                                                             const api::CallKey& key,
                                                              Clock::time_point start) {
-  refuse_what_needs_one_process(key);
-  api::Session& session = *cluster.state().session;
-  // What others bring to a concatenation is known only when they have said so.
-  const bool is_sized_by_all = key.has_sparse || traits.kind == planner::CallKind::kGather;
-  auto found = is_sized_by_all ? cache_.end() : cache_.find(key.fingerprint);
-  const bool is_known = found != cache_.end();
-  api::Session::Call call(session, is_known ? found->second.bound->crossed().known_call.number() : 0,
+  const Device& defaults = cluster.state().defaults;
+  const api::CallKey key = api::key_of(traits, pairs, options, defaults);
+  // What others bring to a concatenation, or mix, is known only when they have said so.
+  const bool is_sized_by_all = key.has_sparse || key.mixes_dense_and_sparse || pairs.size() == 0 ||
+                               traits.kind == planner::CallKind::kGather;
+  const auto known = is_sized_by_all ? cache_.end() : cache_.find(key.fingerprint);
+  const bool is_known = known != cache_.end();
+  api::Session::Call call(*cluster.state().session,
+                          is_known ? known->second.bound->crossed().known_call.number() : 0,
                           api::deadline_of(options, start));
-  api::BoundCall* bound = nullptr;
+  std::optional<api::DenseCopies> copies;
+  api::BoundCall* bound = is_known ? known->second.bound.get() : nullptr;
   if (is_known) {
-    bound = found->second.bound.get();
-    found->second.last_used = ++uses_;
+    known->second.last_used = ++uses_;
   } else {
-    api::JointCall joint = call.join([&] { return own_request(traits, pairs, options); });
-    const Fingerprint kept_as = is_sized_by_all ? joint.fingerprint : key.fingerprint;
-    found = is_sized_by_all ? cache_.find(kept_as) : cache_.end();
-    bound = found != cache_.end()
-                ? found->second.bound.get()
-                : &keep(kept_as, call.alike([&] { return bind_joint(traits, std::move(joint)); }));
+    api::JointCall joint = call.join([&] {
+      refuse_what_needs_one_process(key);
+      if (key.mixes_dense_and_sparse) copies.emplace(traits, pairs, defaults);
+      return own_request(traits, copies ? copies->pairs() : pairs, options);
+    });
+    if (pairs.size() == 0) return {};
+    bound = &bound_with_others(traits, std::move(joint), key.fingerprint, is_sized_by_all, call);
   }
   call.set_text(bound->crossed().text);
+  const api::Pairs& run_pairs = copies ? copies->pairs() : pairs;
   std::vector<Mirrored> results;
   try {
-    if (!traits.into) results = bound->make_results(pairs);
-    bound->set_addresses(pairs, results);
+    if (!traits.into) results = bound->make_results(run_pairs);
+    bound->set_addresses(run_pairs, results);
   } catch (...) {
     call.end_after(std::current_exception());
   }
-  const exec::Waiting waiting = call.run(bound->instance(), bound->crossed().fingerprint, bound->bytes());
-  record(*bound, start, waiting);
+  record(*bound, start, call.run(bound->instance(), bound->crossed().fingerprint, bound->bytes()));
   return results;
+}
+
+// Calls that are told every time are kept by what all said, and by what is this process's own affair.
+api::BoundCall& CrossDeviceOps::Impl::bound_with_others(const api::CallTraits& traits, api::JointCall joint,
+                                                        const Fingerprint& own, bool is_sized_by_all,
+                                                        api::Session::Call& call) {
+  Hasher both;
+  for (const Fingerprint& part : {joint.fingerprint, own}) {
+    both.add(part.low);
+    both.add(part.high);
+  }
+  const Fingerprint kept_as = is_sized_by_all ? both.finish() : own;
+  const auto found = cache_.find(kept_as);
+  if (found != cache_.end()) {
+    found->second.last_used = ++uses_;
+    return *found->second.bound;
+  }
+  return keep(kept_as, call.alike([&] { return bind_joint(traits, std::move(joint)); }));
 }
 
 void CrossDeviceOps::Impl::warn_of_nccl(planner::CallKind kind, const planner::Planned& planned) {
@@ -314,12 +372,6 @@ Clock::time_point deadline_of(const CommunicationOptions& options, Clock::time_p
   const auto longest =
       std::chrono::duration_cast<std::chrono::milliseconds>(Clock::time_point::max() - start);
   return start + std::min(*options.timeout, longest);
-}
-
-void refuse_if_late(const CommunicationOptions& options, Clock::time_point start) {
-  if (now() < deadline_of(options, start)) return;
-  throw Error(ErrorCode::kDeadlineExceeded,
-              "the call's timeout passed while it waited for earlier calls on the same cluster to finish");
 }
 
 Pairs ValuesAndResults::pairs() const {

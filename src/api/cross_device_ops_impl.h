@@ -30,6 +30,14 @@ struct CrossDeviceOps::Impl {
   std::vector<Mirrored> call_in_turn(const api::CallTraits& traits, const api::Pairs& pairs,
                                      const CommunicationOptions& options, Clock::time_point start);
 
+  // A call's turn. With other processes, a call that is given up before it ends the session: what is lost is
+  // its place among all calls.
+  cluster::Sequence::Turn take_turn(const CommunicationOptions& options, Clock::time_point start);
+  void refuse_if_late(const CommunicationOptions& options, Clock::time_point start);
+
+  // Refuses a call before its turn. Other processes are told, in its turn.
+  [[noreturn]] void refuse(const Error& error, const CommunicationOptions& options);
+
   // What a call would do.
   planner::Planned plan_call(const api::CallTraits& traits, const api::Pairs& pairs,
                              const CommunicationOptions& options);
@@ -57,6 +65,7 @@ struct CrossDeviceOps::Impl {
   api::BoundCall& cached(const api::CallTraits& traits, const api::Pairs& pairs,
                          const CommunicationOptions& options, const Fingerprint& fingerprint);
   void forget_oldest();
+  void give_up(const Error& error);
   // Says once that NCCL, asked for by the policy, does not serve the devices of a call.
   void warn_of_nccl(planner::CallKind kind, const planner::Planned& planned);
 
@@ -69,8 +78,9 @@ struct CrossDeviceOps::Impl {
 
   // The same together with other processes.
   std::vector<Mirrored> call_with_others(const api::CallTraits& traits, const api::Pairs& pairs,
-                                         const CommunicationOptions& options, const api::CallKey& key,
-                                         Clock::time_point start);
+                                         const CommunicationOptions& options, Clock::time_point start);
+  api::BoundCall& bound_with_others(const api::CallTraits& traits, api::JointCall joint,
+                                    const Fingerprint& own, bool is_sized_by_all, api::Session::Call& call);
   std::unique_ptr<api::BoundCall> bind_joint(const api::CallTraits& traits, api::JointCall joint);
   api::BoundCall& keep(const Fingerprint& fingerprint, std::unique_ptr<api::BoundCall> bound);
   void refuse_what_needs_one_process(const api::CallKey& key) const;
@@ -96,9 +106,6 @@ namespace api {
 
 // Half an hour, unless the call says otherwise.
 Clock::time_point deadline_of(const CommunicationOptions& options, Clock::time_point start);
-
-// For a call whose turn has come: throws deadline_exceeded if its time is over already.
-void refuse_if_late(const CommunicationOptions& options, Clock::time_point start);
 
 // Values and results side by side.
 struct ValuesAndResults {

@@ -1,7 +1,5 @@
 #include "api/prepared_reduce.h"
 
-#include <optional>
-
 #include <onesum/error.h>
 
 #include "api/replica_context.h"
@@ -28,21 +26,27 @@ PreparedReduce::State::State(std::shared_ptr<CrossDeviceOps::Impl> on, ReduceOp 
       results(to.begin(), to.end()),
       options(with),
       arguments{values, results} {
-  planner::validate_options(op, options);
-  api::check_lengths(arguments);
+  try {
+    planner::validate_options(op, options);
+    api::check_lengths(arguments);
+  } catch (const Error& error) {
+    ops->refuse(error, {});
+  }
   const Device& defaults = ops->cluster.state().defaults;
   if (values.empty()) return;
   const api::CallKey key = api::key_of(traits, arguments.pairs(), options, defaults);
   if (key.mixes_dense_and_sparse || key.merges_rows) {
-    ops->plan_call(traits, arguments.pairs(), options);  // for what it refuses
+    // For what it refuses; with other processes the call itself does.
+    if (!ops->cluster.state().session) ops->plan_call(traits, arguments.pairs(), options);
     return;
   }
   const Clock::time_point start = now();
-  std::optional<cluster::Sequence::Turn> turn;  // with other processes it is a call that all make
-  if (ops->cluster.state().session) {
-    turn.emplace(ops->cluster.state().sequence, api::deadline_of(options, start));
+  if (ops->cluster.state().session) {  // a call that all make
+    const cluster::Sequence::Turn turn = ops->take_turn(options, start);
+    bound = ops->bind(traits, arguments.pairs(), options, start);
+  } else {
+    bound = ops->bind(traits, arguments.pairs(), options, start);
   }
-  bound = ops->bind(traits, arguments.pairs(), options, start);
   bound->set_addresses(arguments.pairs());
 }
 
@@ -63,8 +67,7 @@ void PreparedReduce::run() {
   api::require_cross_replica_context("PreparedReduce::run");
   require_state(state_);
   const Clock::time_point start = now();
-  const cluster::Sequence::Turn turn(state_->ops->cluster.state().sequence,
-                                     api::deadline_of(state_->options, start));
+  const cluster::Sequence::Turn turn = state_->ops->take_turn(state_->options, start);
   state_->run_in_turn(start);
 }
 
@@ -72,7 +75,7 @@ Work PreparedReduce::start() {
   api::require_cross_replica_context("PreparedReduce::start");
   require_state(state_);
   return api::start_work(state_->ops->cluster, [state = state_, start = now()] {
-    api::refuse_if_late(state->options, start);
+    state->ops->refuse_if_late(state->options, start);
     state->run_in_turn(start);
     return std::vector<Mirrored>();
   });

@@ -19,6 +19,20 @@ constexpr std::chrono::milliseconds kAnswerPatience{1000};
 // A worker that has closed the cluster may have sent its last messages just before.
 constexpr std::chrono::milliseconds kFarewell{1000};
 
+void describe_refusal(const std::exception_ptr& refusal, cluster::Statement& statement) {
+  statement.is_refused = true;
+  statement.request.clear();
+  try {
+    std::rethrow_exception(refusal);
+  } catch (const Error& error) {
+    statement.code = error.code();
+    statement.text = error.what();
+  } catch (const std::exception& error) {
+    statement.code = ErrorCode::kAborted;
+    statement.text = error.what();
+  }
+}
+
 std::string seconds_of(Clock::duration time) {
   return fmt::format("{:.0f} s", std::chrono::duration<double>(time).count());
 }
@@ -41,13 +55,27 @@ Session::Session(std::unique_ptr<engine::Transport> transport, std::unique_ptr<c
       options_(std::move(options)),
       waited_for_(options_.workers.size()) {}
 
-Session::~Session() { close(); }
+Session::~Session() {
+  close();
+  quit();
+  report();
+}
 
 void Session::close() noexcept {
-  if (std::exchange(is_closed_, true)) return;
+  if (is_closed_.exchange(true)) return;
   epoch_->close();
-  transport_->quit();
-  if (!options_.report) return;
+  if (is_inside_.load()) return;  // the call ends now, and with it all that it uses
+  quit();
+  report();
+}
+
+void Session::quit() noexcept {
+  if (!has_quit_.exchange(true)) transport_->quit();
+}
+
+// Tells `onesum run`.
+void Session::report() noexcept {
+  if (!options_.report || std::exchange(has_reported_, true)) return;
   using Seconds = std::chrono::duration<double>;
   WorkerReport report{calls_, bytes_, Seconds(waited_).count()};
   const auto most = std::ranges::max_element(waited_for_);
@@ -56,6 +84,13 @@ void Session::close() noexcept {
     report.waited_for_it_seconds = Seconds(*most).count();
   }
   send_report(*options_.report, report);
+}
+
+void Session::give_up(const Error& error) {
+  epoch_->accuse(
+      {error.code(), epoch_->rank(), 0,
+       fmt::format("{} gave up a call before its turn: {}", epoch_->name_of(epoch_->rank()), error.what())});
+  epoch_->throw_verdict();
 }
 
 void Session::count(std::size_t bytes, const exec::Waiting& waiting) noexcept {
@@ -76,9 +111,9 @@ class Session::Call::Watch final : public exec::Watch {
 
   bool must_end() const noexcept override { return epoch_.has_ended(); }
 
-  void look(int peer) override {
+  void look(int peer, std::uint64_t beat) override {
     epoch_.check();
-    epoch_.set_progress(call_.session_.beats_, peer);
+    epoch_.set_progress(beat, peer);
     if (peer < 0) return;
     if (peer != peer_) {
       peer_ = peer;
@@ -89,6 +124,11 @@ class Session::Call::Watch final : public exec::Watch {
     check_left(sighting);
     check_progress(sighting);
     if (now() >= next_warning_) warn(sighting);
+  }
+
+  void go_on(std::uint64_t beat) noexcept override {
+    epoch_.set_progress(beat, -1);
+    peer_ = -1;
   }
 
   void refuse(int peer, engine::Arrival arrival) override {
@@ -150,11 +190,21 @@ class Session::Call::Watch final : public exec::Watch {
 
 Session::Call::Call(Session& session, std::uint64_t words, Clock::time_point deadline)
     : session_(session), deadline_(deadline) {
-  session_.epoch_->check();
+  session_.is_inside_.store(true);
+  try {
+    if (session_.is_closed_.load()) session_.epoch_->throw_verdict();
+    session_.epoch_->check();
+  } catch (...) {
+    session_.is_inside_.store(false);
+    throw;
+  }
   number_ = session_.epoch_->enter(words);
 }
 
-Session::Call::~Call() { session_.epoch_->leave(); }
+Session::Call::~Call() {
+  session_.epoch_->leave();
+  session_.is_inside_.store(false);
+}
 
 std::string Session::Call::name() const {
   return text_.empty() ? fmt::format("call {}", number_) : fmt::format("call {} ({})", number_, text_);
@@ -165,23 +215,23 @@ void Session::Call::fail(ErrorCode code, int suspect, const std::string& text) {
   session_.epoch_->throw_verdict();
 }
 
-JointCall Session::Call::join_with(const planner::Request& mine, const std::exception_ptr& refusal) {
+JointCall Session::Call::join_with(const planner::Request& mine, std::exception_ptr refusal) {
   cluster::Epoch& epoch = *session_.epoch_;
   cluster::Statement statement;
   statement.call = number_;
-  if (refusal) {
-    try {
-      std::rethrow_exception(refusal);
-    } catch (const Error& error) {
-      statement.is_refused = true;
-      statement.code = error.code();
-      statement.text = error.what();
-    }
-  } else {
+  if (!refusal) {
     statement.text = told_ = planner::describe(mine);
     text_ = told_;
     statement.request = planner::to_bytes(mine);
+    if (statement.request.size() > cluster::kMostOfferBytes) {
+      refusal = std::make_exception_ptr(Error(
+          ErrorCode::kUnimplemented,
+          fmt::format("a call of {} values takes {} bytes to describe to the other workers; expected at "
+                      "most {}: divide it",
+                      mine.pairs.size(), statement.request.size(), cluster::kMostOfferBytes)));
+    }
   }
+  if (refusal) describe_refusal(refusal, statement);
   const std::vector<cluster::Statement> all = exchange(statement, refusal);
   std::vector<planner::Request> requests;
   for (const cluster::Statement& said : all) requests.push_back(planner::request_from(said.request));
@@ -236,6 +286,8 @@ exec::Waiting Session::Call::run(exec::Instance& instance, const Fingerprint& fi
   Hasher token;
   token.add(fingerprint.low);
   token.add(fingerprint.high);
+  token.add(instance.program().skeleton.low);
+  token.add(instance.program().skeleton.high);
   token.add(number_);
   Watch watch(*this);
   const exec::Crossing crossing{*session_.transport_, watch, session_.beats_, token.finish().low,
@@ -256,11 +308,11 @@ exec::Waiting Session::Call::run(exec::Instance& instance, const Fingerprint& fi
 void Session::Call::end_after(const std::exception_ptr& exception) {
   cluster::Epoch& epoch = *session_.epoch_;
   const bool was_over = epoch.has_ended();
-  session_.transport_->quit();
+  session_.quit();
+  if (was_over) epoch.throw_verdict();
   try {
     std::rethrow_exception(exception);
   } catch (const Error& error) {
-    if (was_over) throw;
     if (error.code() == ErrorCode::kDeadlineExceeded) {
       fail(error.code(), epoch.rank(),
            fmt::format("{} did not finish within the timeout of {}: {}", name(), epoch.name_of(epoch.rank()),

@@ -5,6 +5,7 @@
 // call throws the verdict.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -79,7 +80,7 @@ class Session {
       std::exception_ptr refusal;
       try {
         mine = describe();
-      } catch (const Error&) {
+      } catch (...) {
         refusal = std::current_exception();
       }
       return join_with(mine, refusal);
@@ -98,7 +99,7 @@ class Session {
       try {
         return work();
       } catch (const Error& error) {
-        if (error.code() == ErrorCode::kInvalidArgument || error.code() == ErrorCode::kUnimplemented) throw;
+        if (error.code() != ErrorCode::kResourceExhausted && error.code() != ErrorCode::kInternal) throw;
         end_after(std::current_exception());
       } catch (...) {
         end_after(std::current_exception());
@@ -114,7 +115,7 @@ class Session {
 
    private:
     class Watch;
-    JointCall join_with(const planner::Request& mine, const std::exception_ptr& refusal);
+    JointCall join_with(const planner::Request& mine, std::exception_ptr refusal);
     std::vector<cluster::Statement> exchange(const cluster::Statement& mine,
                                              const std::exception_ptr& refusal);
     [[noreturn]] void fail_by_difference(const cluster::Statement& mine, const cluster::Statement& other,
@@ -148,11 +149,17 @@ class Session {
     std::uint64_t number_ = 0;
   };
 
-  // Nobody hears of this worker any more; who wants to know is told what it did.
+  // A call of this worker was given up before its turn: from now on nobody knows which call is which. Throws
+  // the verdict.
+  [[noreturn]] void give_up(const Error& error);
+
+  // The others are told, and every call throws from now on, also one that is under way. Any thread.
   void close() noexcept;
 
  private:
   void count(std::size_t bytes, const exec::Waiting& waiting) noexcept;
+  void quit() noexcept;
+  void report() noexcept;
 
   std::unique_ptr<engine::Transport> transport_;
   std::unique_ptr<cluster::Epoch> epoch_;
@@ -163,7 +170,12 @@ class Session {
   std::uint64_t bytes_ = 0;
   std::chrono::nanoseconds waited_{0};
   std::vector<std::chrono::nanoseconds> waited_for_;  // by rank: the longest wait of each call
-  bool is_closed_ = false;
+  bool has_reported_ = false;
+  // Sequentially consistent: either a call sees that the session is closed, or close() sees the call and
+  // leaves the transport to it.
+  std::atomic<bool> is_closed_ = false;
+  std::atomic<bool> is_inside_ = false;
+  std::atomic<bool> has_quit_ = false;
 };
 
 }  // namespace onesum::api

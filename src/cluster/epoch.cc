@@ -82,6 +82,9 @@ class Epoch::Service {
     {
       const std::lock_guard lock(mutex_);
       is_closing_ = true;
+      if (!verdict_)
+        verdict_ = Verdict{ErrorCode::kAborted, epoch_.rank_, 0, "this worker has closed the cluster"};
+      end();
     }
     wake(service_wake_.get());
     if (thread_.joinable()) thread_.join();
@@ -130,6 +133,7 @@ class Epoch::Service {
       waits_for_.store(first_absent(statements), std::memory_order_relaxed);
       changed_.wait_until(lock, std::min(deadline, next_warning));
       if (all_told() || epoch_.has_ended()) break;
+      accuse_who_left(mine, statements);
       if (now() >= deadline) {
         accuse_absent(mine, statements);
         break;
@@ -237,6 +241,20 @@ class Epoch::Service {
     return absent == statements.end() ? -1 : static_cast<int>(absent - statements.begin());
   }
 
+  // What it said before it left has come before its goodbye.
+  void accuse_who_left(const Statement& mine, const Statements& statements) {
+    for (std::size_t r = 0; r < statements.size(); ++r) {
+      if (statements[r] || peers_[r].state != State::kLeft) continue;
+      accusations_.push_back({ErrorCode::kAborted, static_cast<std::int32_t>(r), mine.call,
+                              fmt::format("{} closed the cluster after {} calls; {} is in call {} ({})",
+                                          epoch_.name_of(static_cast<int>(r)), peers_[r].sighting.where.calls,
+                                          epoch_.name_of(epoch_.rank_), mine.call, mine.text)});
+      end();
+      wake(service_wake_.get());
+      return;
+    }
+  }
+
   void accuse_absent(const Statement& mine, const Statements& statements) {
     accusations_.push_back(
         {ErrorCode::kDeadlineExceeded, first_absent(statements), mine.call,
@@ -305,6 +323,11 @@ class Epoch::Service {
     peer.process_ended.reset();
     if (is_closing_) return;
     judge_or_report({ErrorCode::kAborted, static_cast<std::int32_t>(rank), peer.sighting.where.calls, text});
+    report_again(rank);
+  }
+
+  // The one who should have judged is no longer here.
+  void report_again(std::size_t rank) {
     if (reported_ && reported_to_ == rank) judge_or_report(*std::exchange(reported_, std::nullopt));
   }
 
@@ -324,6 +347,7 @@ class Epoch::Service {
         peer.connection.close();
         peer.process_ended.reset();
         changed_.notify_all();
+        report_again(rank);
         return;
       case Tell::kStatement:
         take_statement(rank, statement_from(message.payload));
@@ -336,6 +360,7 @@ class Epoch::Service {
         changed_.notify_all();
         return;
       case Tell::kAccusation:
+        if (is_closing_) return;  // a goodbye is on its way, and whoever accuses will ask the next
         judge_or_report(verdict_from(message.payload));
         if (verdict_) tell(rank, Tell::kVerdict, to_bytes(*verdict_));
         return;
@@ -380,10 +405,14 @@ class Epoch::Service {
       return *told->second[static_cast<std::size_t>(epoch_.rank_)];
     }
     const auto known = words_.find(history_[call % kHistory].load(std::memory_order_relaxed));
-    if (call + kHistory >= calls_.load(std::memory_order_relaxed) && known != words_.end()) {
-      mine.text = known->second->text;
-      mine.request = known->second->request;
+    const bool is_recent = call + kHistory > calls_.load(std::memory_order_relaxed);
+    if (!is_recent || known == words_.end()) {
+      mine.is_refused = true;
+      mine.code = ErrorCode::kAborted;
+      return mine;
     }
+    mine.text = known->second->text;
+    mine.request = known->second->request;
     return mine;
   }
 
@@ -398,7 +427,7 @@ class Epoch::Service {
         continue;
       }
       const std::uint64_t words = history_[s->first % kHistory].load(std::memory_order_relaxed);
-      const bool is_recent = s->first + kHistory >= calls;
+      const bool is_recent = s->first + kHistory > calls;
       if (words == 0 && is_recent) {  // exchange() tells everyone, or did
         ++s;
         continue;
@@ -468,6 +497,7 @@ class Epoch::Service {
       try {
         peers_[r].connection.flush();
       } catch (const Error& error) {
+        read_from(r, false);  // its goodbye may have come before
         lose(r, error.what());
       }
     }

@@ -54,6 +54,7 @@ class Binder {
       layout_ = &layout;
       bind_round();
     }
+    program_->skeleton = skeleton_.finish();
     choose_kernels();
     return program_;
   }
@@ -67,6 +68,7 @@ class Binder {
     round.first_lane = static_cast<std::uint32_t>(program_->lanes.size());
     reserve_memory();
     add_postings(round);
+    add_to_skeleton();
     number_lanes();
     for (std::size_t lane = 0; lane < plan_.lanes.size(); ++lane) {
       if (kept_[lane].empty() || kept_[lane].back() == 0) continue;
@@ -123,6 +125,17 @@ class Binder {
     }
     round.num_postings = static_cast<std::uint32_t>(program_->postings.size()) - round.first_posting;
     round.num_incoming = static_cast<std::uint32_t>(program_->incoming.size()) - round.first_incoming;
+  }
+
+  void add_to_skeleton() {
+    const std::vector<std::int64_t> bytes = layout_->bytes_of_messages();
+    for (std::size_t m = 0; m < messages_.all.size(); ++m) {
+      const plan::Channel& channel = plan_.channel(messages_.all[m].channel);
+      skeleton_.add(static_cast<std::uint64_t>(plan_.rank_of(channel.from)) << 32 |
+                    static_cast<std::uint32_t>(plan_.rank_of(channel.to)));
+      skeleton_.add(static_cast<std::uint64_t>(bytes[m]));
+      skeleton_.add(static_cast<std::uint64_t>(plan_.buffer(messages_.all[m].buffer).element));
+    }
   }
 
   // Only a pack that a function takes whole can be too long.
@@ -390,6 +403,8 @@ class Binder {
   std::size_t limit_bytes_ = 0;
   std::vector<bool> is_call_result_;      // by buffer
   std::vector<std::size_t> first_merge_;  // of each arithmetic step, in order
+
+  Hasher skeleton_;
 
   // Of the round at hand.
   const Layout* layout_ = nullptr;

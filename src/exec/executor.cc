@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include <onesum/error.h>
 
@@ -205,7 +206,8 @@ class Executor::Run {
     if (!slept && !crossing_->watch.must_end()) return;
     check_deadline();
     if (crossing_->watch.must_end() || SteadyClock::now() >= next_look_) {
-      crossing_->watch.look(peer);
+      crossing_->watch.look(peer, beat_.number);
+      was_looked_after_ = true;
       next_look_ = SteadyClock::now() + Watch::kLook;
     }
   }
@@ -215,6 +217,7 @@ class Executor::Run {
     if (!is_waiting_) return;
     is_waiting_ = false;
     patience_->reset();
+    if (std::exchange(was_looked_after_, false)) crossing_->watch.go_on(beat_.number);
     const SteadyClock::duration time = SteadyClock::now() - waits_since_;
     waiting_.time += time;
     if (time <= waiting_.longest) return;
@@ -253,6 +256,7 @@ class Executor::Run {
   std::optional<Patience> patience_;
   Waiting waiting_;
   bool is_waiting_ = false;
+  bool was_looked_after_ = false;
   int waits_for_ = -1;
   SteadyClock::time_point waits_since_;
   SteadyClock::time_point next_look_;

@@ -23,10 +23,13 @@ class Watch {
   // Asked in every turn of a wait; must be cheap.
   virtual bool must_end() const noexcept = 0;
 
-  // Asked when must_end() says so, and at least every kLook while a run waits for rank `peer`: throws if the
-  // run must end.
-  virtual void look(int peer) = 0;
+  // Asked when must_end() says so, and at least every kLook while a run waits for rank `peer` in beat `beat`:
+  // throws if the run must end.
+  virtual void look(int peer, std::uint64_t beat) = 0;
   static constexpr std::chrono::milliseconds kLook{100};
+
+  // A wait that was looked after is over.
+  virtual void go_on(std::uint64_t beat) noexcept = 0;
 
   // A message of `peer` is not this call's, or was changed on its way. Throws.
   [[noreturn]] virtual void refuse(int peer, engine::Arrival arrival) = 0;

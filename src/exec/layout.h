@@ -55,11 +55,12 @@ class Layout {
   std::size_t bytes_of(const plan::Buffer& buffer, plan::Chunks chunks) const;
 
   const Mail& mail() const noexcept { return mail_; }
+  // Of each message of the plan; -1: the round does not have it.
+  std::vector<std::int64_t> bytes_of_messages() const;
   std::int32_t message_of(const plan::Operand& operand) const;
 
  private:
   plan::Extent memory_of(const plan::Operand& operand, std::size_t member_begin) const;
-  std::vector<std::int64_t> bytes_of_messages() const;
 
   const plan::Plan& plan_;
   const Messages& messages_;

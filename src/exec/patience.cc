@@ -45,14 +45,18 @@ bool Patience::pause(std::chrono::milliseconds longest) {
     return false;
   }
   sched_yield();
-  if (looks_ % kTurnsPerLook == 0 && std::chrono::steady_clock::now() >= sleep_after_) {
+  if (looks_ % kTurnsPerLook != 0) return false;
+  const auto now = std::chrono::steady_clock::now();
+  if (now >= sleep_after_) {
     is_armed_ = true;
     if (!transport_.arm()) {
       transport_.disarm();
       is_armed_ = false;
     }
   }
-  return false;
+  if (now < sleep_after_ + longest) return false;
+  sleep_after_ = now;
+  return true;
 }
 
 void Patience::sleep(std::chrono::milliseconds longest) {

@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "base/hash.h"
 #include "engine/device.h"
 #include "engine/transport.h"
 #include "exec/mail.h"
@@ -122,6 +123,9 @@ struct Program {
   std::vector<std::size_t> memory_bytes;
   std::vector<int> peers;
   unsigned phases = 1;
+  // Of all messages of all rounds, those between other ranks included: ranks whose programs fit together have
+  // the same.
+  Fingerprint skeleton;
 
   std::size_t first_box() const { return tensor_slots + memory_bytes.size(); }
   std::size_t slots() const { return first_box() + std::size_t{2} * phases * peers.size(); }

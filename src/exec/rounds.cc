@@ -269,7 +269,7 @@ class Cutter {
   }
 
   [[noreturn]] void refuse(std::int32_t pack, const std::string& why) const {
-    throw Error(ErrorCode::kResourceExhausted,
+    throw Error(ErrorCode::kUnimplemented,
                 plan_.algorithm + ": the messages of pack " + std::to_string(pack) +
                     " between two workers have no room in what is shared between them, and " + why +
                     "; choose another algorithm or fewer shards");

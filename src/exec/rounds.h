@@ -34,7 +34,7 @@ using Round = std::vector<Part>;  // packs ascending
 std::size_t room_of(std::size_t payload_bytes) noexcept;
 
 // Every pack is in at least one round, also if it has no elements. Depends on the plan, the sizes and the
-// limits only, so that all ranks cut alike. Throws resource_exhausted if the messages of a single element
+// limits only, so that all ranks cut alike. Throws unimplemented if the messages of a single element
 // exceed the limits.
 std::vector<Round> rounds_of(const plan::Plan& plan, const Messages& messages,
                              std::span<const plan::PackTable> tables, const engine::Limits& limits);

@@ -30,6 +30,7 @@ class Writer {
     enumeration(request.options.implementation);
     enumeration(request.options.numerics);
     enumeration(request.options.sparse_rows);
+    out_.text(request.policy);
     count(request.pairs.size());
     for (const PairInfo& pair : request.pairs) this->pair(pair);
   }
@@ -94,6 +95,7 @@ class Reader {
     request.options.implementation = enumeration(Implementation::kNccl);
     request.options.numerics = enumeration(Numerics::kExact);
     request.options.sparse_rows = enumeration(SparseRows::kMergeDuplicates);
+    request.policy = in_.text();
     for (std::uint32_t left = count(kMostPairs); left > 0; --left) request.pairs.push_back(pair());
     in_.expect_end();
     return request;
@@ -183,6 +185,7 @@ std::string describe_options(const Request& request) {
   }
   if (request.options.numerics == Numerics::kFast) text += ", numerics fast";
   if (request.options.sparse_rows == SparseRows::kMergeDuplicates) text += ", merging duplicates";
+  if (!request.policy.empty()) text += " by " + request.policy;
   return text;
 }
 
@@ -215,7 +218,8 @@ class Joiner {
         other.options.bytes_per_pack == first.options.bytes_per_pack &&
         other.options.implementation == first.options.implementation &&
         other.options.numerics == first.options.numerics &&
-        other.options.sparse_rows == first.options.sparse_rows && other.pairs.size() == first.pairs.size()) {
+        other.options.sparse_rows == first.options.sparse_rows && other.policy == first.policy &&
+        other.pairs.size() == first.pairs.size()) {
       return;
     }
     refuse(rank, describe(other), describe(first));
@@ -233,7 +237,9 @@ class Joiner {
       if (!is_broadcast || r == root) append(part.replicas, joint.replicas);
       append(part.results, joint.results);
       for (const Device& device : part.destinations) {
-        if (std::ranges::find(joint.destinations, device) == joint.destinations.end()) {
+        // Results are the caller's memory, one for each destination; a device named twice is found later.
+        const bool is_new = std::ranges::find(joint.destinations, device) == joint.destinations.end();
+        if (is_new || parts_.front().into) {
           joint.destinations.push_back(device);
         }
       }

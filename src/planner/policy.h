@@ -26,4 +26,7 @@ struct Policy {
   bool all_workers = false;  // what is all-reduced has a replica on every worker
 };
 
+// Everything in it, for people and to be compared.
+std::string to_string(const Policy& policy);
+
 }  // namespace onesum::planner

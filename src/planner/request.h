@@ -61,6 +61,7 @@ struct Request {
   bool only_planned = false;  // never run: devices need no engine
   CommunicationOptions options;
   std::vector<PairInfo> pairs;
+  std::string policy{};  // of several processes: what else decides on plans, which is the same on all
 };
 
 // Which devices take part, and what completes a partial device string.

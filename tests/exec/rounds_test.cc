@@ -142,7 +142,7 @@ TEST(Rounds, RefuseWhatCannotFit) {
   const Plan plan = plan::sample::ring(5, types_of(ReduceOp::kSum, DType::kFloat32));
   const std::vector<PackTable> tables{{{{100, 0, 5}}, {}, 1}};
   for (const engine::Limits& limits : {room(64), room(4096, 3)}) {
-    expect_error([&] { rounds_of(plan, messages_of(plan), tables, limits); }, ErrorCode::kResourceExhausted,
+    expect_error([&] { rounds_of(plan, messages_of(plan), tables, limits); }, ErrorCode::kUnimplemented,
                  {"ring", "pack 0", "no room", "fewer shards"});
   }
 }

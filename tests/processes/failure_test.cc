@@ -152,6 +152,72 @@ TEST(FailureOfProcesses, CallsInAnotherOrderAreDescribed) {
   expect_same_verdict(ends, -1, {"invalid_argument", "call differently", "[10]", "[20]", "call 6"});
 }
 
+TEST(FailureOfProcesses, PoliciesThatDifferAreDescribed) {
+  const std::vector<WorkerEnd> ends = run_workers(3, [&](int rank) {
+    const Cluster cluster = Cluster::from_environment();
+    MultiWorkerAllReduce ops(worker_names(3), kDevices, AllReduceSpecs(rank == 2 ? "rechd" : "direct"), 0, 0,
+                             10, cluster);
+    const PerReplica value = replicas(rank, 1, DType::kFloat32, 10, 1);
+    ops.reduce(ReduceOp::kSum, value, Destination(value));
+    return std::string("no error");
+  });
+  expect_same_verdict(ends, -1, {"call differently", "worker 2 (", "rechd#1", "direct#1"});
+}
+
+// Which results are in place is a worker's own affair, as long as its packs are those of the others.
+TEST(FailureOfProcesses, InPlaceOnSomeWorkers) {
+  for (const bool mixes : {false, true}) {
+    const std::vector<WorkerEnd> ends = run_workers(3, [&](int rank) {
+      const Cluster cluster = Cluster::from_environment();
+      MultiWorkerAllReduce ops(worker_names(3), kDevices, AllReduceSpecs("auto"), 0, 0, 10, cluster);
+      std::vector<PerReplica> values{replicas(rank, 1, DType::kFloat32, 100, 1),
+                                     replicas(rank, 1, DType::kFloat32, 70, 2)};
+      std::vector<PerReplica> results = values;
+      if (rank == 0) results[0] = replicas(rank, 1, DType::kFloat32, 100, 9);
+      if (rank == 0 && !mixes) results[1] = replicas(rank, 1, DType::kFloat32, 70, 9);
+      ops.batch_reduce_into(ReduceOp::kSum, values, results);
+      return digest(results[0]) + digest(results[1]);
+    });
+    expect_same_verdict(ends, -1, {});
+    EXPECT_EQ(ends[0].text.starts_with("error invalid_argument: workers call differently"), mixes)
+        << ends[0].text;
+  }
+}
+
+TEST(FailureOfProcesses, NewCallsSeeWhoHasLeft) {
+  const std::vector<WorkerEnd> ends = run_workers(3, [&](int rank) {
+    Cluster cluster = Cluster::from_environment();
+    if (rank == 2) {
+      cluster.close();
+      cluster.barrier();
+    }
+    cluster.barrier();
+    return std::string("no error");
+  });
+  expect_same_verdict(ends, 2, {"error aborted: ", "worker 2 (", "closed the cluster"});
+  EXPECT_EQ(ends[2].text, "error aborted: this worker has closed the cluster");
+}
+
+// A call that never had its turn leaves nobody knowing which call is which.
+TEST(FailureOfProcesses, ACallGivenUpBeforeItsTurnEndsTheGroup) {
+  const std::vector<WorkerEnd> ends = run_workers(2, [&](int rank) -> std::string {
+    const Cluster cluster = Cluster::from_environment();
+    MultiWorkerAllReduce ops(worker_names(2), kDevices, AllReduceSpecs("direct"), 0, 0, 10, cluster);
+    const PerReplica value = replicas(rank, 1, DType::kFloat32, 10, 1);
+    ops.reduce(ReduceOp::kSum, value, Destination(value));
+    if (rank == 1) std::this_thread::sleep_for(std::chrono::seconds(2));
+    const ValueDestination pair{value, value};
+    Work first = ops.batch_reduce_async(ReduceOp::kSum, std::span(&pair, 1));
+    CommunicationOptions hurried;
+    hurried.timeout = std::chrono::milliseconds(rank == 0 ? 100 : 100000);
+    Work second = ops.batch_reduce_async(ReduceOp::kSum, std::span(&pair, 1), hurried);
+    first.wait();
+    second.wait();
+    return "no error";
+  });
+  expect_same_verdict(ends, -1, {"error deadline_exceeded: "});
+}
+
 TEST(FailureOfProcesses, ARefusalOfOneIsTold) {
   const std::vector<WorkerEnd> ends = run_workers(3, [&](int rank) {
     const Cluster cluster = Cluster::from_environment();
@@ -169,6 +235,12 @@ TEST(FailureOfProcesses, WhatAllRefuseEndsNothing) {
     const Cluster cluster = Cluster::from_environment();
     MultiWorkerAllReduce ops(worker_names(cluster.size()), kDevices, AllReduceSpecs("direct"), 0, 0, 10,
                              cluster);
+    CommunicationOptions options;
+    options.timeout = std::chrono::milliseconds(-1);
+    std::vector<PerReplica> one{replicas(rank, 1, DType::kFloat32, 10, 1)};
+    EXPECT_THROW(ops.batch_reduce_into(ReduceOp::kSum, one, one, options), Error);
+    EXPECT_THROW(ops.batch_reduce_into(ReduceOp::kSum, one, {}), Error);
+    EXPECT_TRUE(ops.batch_reduce(ReduceOp::kSum, {}).empty());
     const PerReplica bad = replicas((rank + 1) % 3, 1, DType::kFloat32, 10, 1);
     std::string text;
     try {
