@@ -16,7 +16,7 @@ if(ONESUM_SANITIZE MATCHES thread)  # which UCX's hooks of memory functions cras
   list(APPEND ONESUM_TEST_PROPERTIES ENVIRONMENT_MODIFICATION "UCX_MEM_EVENTS=set:n")
 elseif(ONESUM_SANITIZE MATCHES address)
   list(APPEND ONESUM_TEST_PROPERTIES ENVIRONMENT_MODIFICATION
-    "LSAN_OPTIONS=set:print_suppressions=0,suppressions=${PROJECT_SOURCE_DIR}/cmake/lsan_suppressions.txt")
+    "LSAN_OPTIONS=set:use_poisoned=1,print_suppressions=0,suppressions=${PROJECT_SOURCE_DIR}/cmake/lsan_suppressions.txt")
 endif()
 include(GoogleTest)
 add_custom_target(onesum_tests)

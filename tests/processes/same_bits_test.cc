@@ -1,61 +1,17 @@
-// Every algorithm over worker processes: the same bits as with all workers in one process.
-#include <string>
-#include <vector>
+#include "same_bits.h"
 
 #include <gtest/gtest.h>
-
-#include "calls.h"
-#include "workers.h"
 
 namespace onesum::testing {
 namespace {
 
-const std::vector<std::string> kSpecs = {
-    "auto", "xring",      "xring#3",    "rechd",        "direct",        "pscpu",        "psgpu",
-    "nccl", "nccl/xring", "nccl/rechd", "nccl/pscpu#2", "pscpu/pscpu#2", "xring/direct", "hierarchical_copy"};
-
-// By rank; in a cluster of processes only this one's own.
-std::vector<std::string> results_of_all_specs(const Cluster& cluster, int own) {
-  std::vector<std::string> all(static_cast<std::size_t>(cluster.size()));
-  for (const std::string& spec : kSpecs) {
-    const std::vector<std::string> texts = results_of(cluster, own, spec);
-    for (std::size_t rank = 0; rank < all.size(); ++rank) all[rank].append(texts[rank]).append("\n");
-  }
-  return all;
+TEST(SameBitsOfProcesses, OverSharedMemory) {
+  for (const int size : {2, 3}) expect_same_bits_as_embedded(size, "shm");
 }
 
-struct Case {
-  int size;
-  std::string transport;
-};
-void PrintTo(const Case& value, std::ostream* out) { *out << value.size << " over " << value.transport; }
-
-class SameBitsOfProcesses : public ::testing::TestWithParam<Case> {};
-
-TEST_P(SameBitsOfProcesses, AsEmbedded) {
-  const int size = GetParam().size;
-  const auto work = [](int rank) {
-    return results_of_all_specs(Cluster::from_environment(), rank)[static_cast<std::size_t>(rank)];
-  };
-  std::string found;
-  for (const WorkerEnd& end : run_workers(size, work, {{"ONESUM_TRANSPORT", GetParam().transport}}))
-    found += end.text;
-  const std::string expected = run_alone([&] {
-    std::string all;
-    for (const std::string& text : results_of_all_specs(Cluster::embedded(worker_names(size), kDevices), -1))
-      all += text;
-    return all;
-  });
-  EXPECT_EQ(found, expected);
+TEST(SameBitsOfProcesses, OverTcp) {
+  for (const int size : {2, 3}) expect_same_bits_as_embedded(size, "tcp");
 }
-
-INSTANTIATE_TEST_SUITE_P(Workers, SameBitsOfProcesses,
-                         ::testing::Values(Case{2, "shm"}, Case{3, "shm"}, Case{4, "shm"}, Case{5, "shm"},
-                                           Case{8, "shm"}, Case{2, "tcp"}, Case{3, "tcp"}, Case{4, "tcp"},
-                                           Case{5, "tcp"}, Case{8, "tcp"}),
-                         [](const auto& given) {
-                           return std::to_string(given.param.size) + "_" + given.param.transport;
-                         });
 
 }  // namespace
 }  // namespace onesum::testing
