@@ -38,6 +38,8 @@ MeetingPlace parse_tcp(std::string_view text) {
   } else if (host.find(':') != std::string_view::npos) {
     refuse(text, "an IPv6 address in brackets: [::1]:PORT");
   }
+  if (host.find_first_of("[]") != std::string_view::npos)
+    refuse(text, "brackets around an IPv6 address only");
   const auto port = parse_number(text.substr(colon + 1), 65535);
   if (!port || *port == 0) refuse(text, "a port from 1 to 65535 after the last colon");
   return {.host = std::string(host), .port = static_cast<std::uint16_t>(*port)};
