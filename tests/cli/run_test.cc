@@ -128,12 +128,15 @@ TEST(Run, AWorkerThatIgnoresSigtermIsKilled) {
                   "onesum: workers 0, 1 did not end within 0.1 s and were killed with SIGKILL"));
 }
 
+void wait_until_stopped(const std::string& pid) {
+  wait_until([&] { return contents_of("/proc/" + pid + "/stat").find(") T ") != std::string::npos; },
+             "stopped");
+}
+
 // Of a process whose number a worker has written to a file.
 void wait_until_stopped(const RunningTool& tool, const std::string& pid_file) {
   tool.wait_for_file(pid_file);
-  const std::string pid = lines_of(contents_of(tool.folder().file(pid_file))).at(0);
-  wait_until([&] { return contents_of("/proc/" + pid + "/stat").find(") T ") != std::string::npos; },
-             "stopped");
+  wait_until_stopped(lines_of(contents_of(tool.folder().file(pid_file))).at(0));
 }
 
 const std::string kWritePid =
@@ -148,13 +151,18 @@ TEST(Run, AStoppedWorkerCanEnd) {
   EXPECT_EQ(tool.wait().exit_code, 4);
 }
 
+// The workers start no process: a shell whose child is stopped before it runs its program waits for it, and
+// does not count as stopped.
 TEST(Run, StopsAndContinuesWithItsWorkers) {
-  RunningTool tool({"run", "-n", "2", "--", "sh", "-c", kWritePid + kWaitForGo});
-  tool.wait_for_file("0");
-  tool.wait_for_file("1");
+  RunningTool tool({"run", "-n", "2", "--", "sh", "-c",
+                    "echo $$ > $FOLDER/$ONESUM_RANK; while [ ! -e $FOLDER/go ]; do :; done"});
+  for (const char* rank : {"0", "1"}) {
+    wait_until([&] { return contents_of(tool.folder().file(rank)).ends_with('\n'); }, rank);
+  }
   tool.send(SIGTSTP);
   wait_until_stopped(tool, "0");
   wait_until_stopped(tool, "1");
+  wait_until_stopped(std::to_string(tool.pid()));  // as a shell does: what comes earlier continues nothing
   tool.send(SIGCONT);
   tool.folder().write("go", "");
   EXPECT_EQ(tool.wait().exit_code, 0);
