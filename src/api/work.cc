@@ -13,7 +13,7 @@ namespace {
 
 // Whoever is inside a call of the sequence cannot wait for one that comes after it.
 bool would_wait_for_itself(const Work::State& state) {
-  return !state.done && state.cluster.state().sequence.is_inside();
+  return !state.done && state.cluster->state().sequence.is_inside();
 }
 
 void wait_until_done(Work::State& state) {
@@ -96,6 +96,7 @@ Work start_work(const Cluster& cluster, std::function<std::vector<Mirrored>()> c
     const std::lock_guard lock(state->mutex);
     state->results = std::move(results);
     state->error = error;
+    state->cluster.reset();
     state->done = true;
     state->finished.notify_all();
   });

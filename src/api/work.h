@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include <onesum/cross_device_ops.h>
@@ -15,8 +16,9 @@ namespace onesum {
 struct Work::State {
   explicit State(Cluster on) : cluster(std::move(on)) {}
 
-  const Cluster cluster;
   std::mutex mutex;
+  // Until it is done: whoever hears of that may be about to end the process, and with it the last handle.
+  std::optional<Cluster> cluster;
   std::condition_variable finished;
   bool done = false;
   bool asked = false;  // somebody waited for it, or took its results: an error was seen
