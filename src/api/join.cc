@@ -1,6 +1,8 @@
 #include "api/join.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <fstream>
 #include <optional>
 #include <utility>
@@ -8,6 +10,7 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <onesum/error.h>
 
@@ -60,6 +63,12 @@ std::optional<cluster::MeetingPlace> fixed_place(const cluster::Venue& venue) {
   return std::nullopt;
 }
 
+std::string unique_name() {
+  std::array<std::byte, 8> random{};
+  cluster::fill_with_random(random);
+  return fmt::format("{}-{:016x}", ::getpid(), std::bit_cast<std::uint64_t>(random));
+}
+
 // Meets where the invitation says, or where worker 0 tells through the launcher.
 cluster::Met meet_others(const cluster::Invitation& invitation, const Config& config, const Offer& offer,
                          Clock::time_point deadline) {
@@ -77,7 +86,9 @@ cluster::Met meet_others(const cluster::Invitation& invitation, const Config& co
     meeting.place = *place;
   } else {
     board = cluster::open_address_board(invitation, deadline);
-    if (invitation.is_on_one_machine()) meeting.place = cluster::place_on_this_machine(invitation.job);
+    // Only worker 0 takes the place, and publishes it. The job may have no name: another of this user's must
+    // not be met there.
+    if (invitation.is_on_one_machine()) meeting.place = cluster::place_on_this_machine(unique_name());
     meeting.publish = [&](const std::string& places) { board->publish(places, deadline); };
     meeting.lookup = [&](Clock::time_point until) { return board->lookup(until); };
   }
