@@ -42,9 +42,9 @@ void check(const Invitation& invitation) {
   require((invitation.size == 1) == std::holds_alternative<Nowhere>(invitation.venue));
   require(!describe(invitation.venue).empty());
   if (const auto* socket = std::get_if<LocalSocket>(&invitation.venue))
-    require(parse_place(to_text(*socket)) == SocketPlace(*socket));
+    require(!socket->name.empty() && socket->name.size() <= 100);
   if (const auto* address = std::get_if<onesum::HostPort>(&invitation.venue))
-    require(parse_place(to_text(*address)) == SocketPlace(*address));
+    require(onesum::parse_host_port(to_string(*address)) == *address);
 }
 
 void read(const std::vector<std::string_view>& entries) {

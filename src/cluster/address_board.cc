@@ -31,10 +31,10 @@ struct Open {
 
   std::unique_ptr<AddressBoard> operator()(const Nowhere&) const { return nullptr; }
   std::unique_ptr<AddressBoard> operator()(const LocalSocket& socket) const {
-    return std::make_unique<FixedBoard>(to_text(socket));
+    return std::make_unique<FixedBoard>("unix:" + socket.name);
   }
   std::unique_ptr<AddressBoard> operator()(const HostPort& address) const {
-    return std::make_unique<FixedBoard>(to_text(address));
+    return std::make_unique<FixedBoard>(to_string(address));
   }
   std::unique_ptr<AddressBoard> operator()(const AskPmix&) const { return open_pmix_board(); }
   std::unique_ptr<AddressBoard> operator()(const AskPmi& pmi) const {

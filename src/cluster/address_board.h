@@ -32,7 +32,7 @@ class AddressBoard {
 
   // `text` is 1 to kLongestNotice printable characters of ASCII without spaces.
   virtual void publish(std::string_view text, Clock::time_point deadline) = 0;
-  // What worker 0 published. It is another process's word: parse_place checks it.
+  // What worker 0 published. It is another process's word: parse_places (place.h) checks it.
   virtual std::string lookup(Clock::time_point deadline) = 0;
 };
 

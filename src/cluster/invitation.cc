@@ -1,14 +1,12 @@
 #include "cluster/invitation.h"
 
 #include <algorithm>
-#include <type_traits>
 
 #include "base/hash.h"
 
 namespace onesum::cluster {
 namespace {
 
-constexpr std::string_view kUnix = "unix:";
 constexpr std::size_t kLongestSocketName = 100;  // sockaddr_un has 107 characters
 
 bool is_printable(char c) noexcept { return c > 0x20 && c < 0x7f; }
@@ -35,23 +33,6 @@ std::string hexadecimal(std::uint64_t number) {
 }  // namespace
 
 std::string describe(const Venue& place) { return std::visit(Words(), place); }
-
-std::string to_text(const SocketPlace& place) {
-  if (const auto* socket = std::get_if<LocalSocket>(&place)) return std::string(kUnix) + socket->name;
-  return to_string(std::get<HostPort>(place));
-}
-
-std::optional<SocketPlace> parse_place(std::string_view text) {
-  if (text.starts_with(kUnix)) {
-    const std::string_view name = text.substr(kUnix.size());
-    if (name.empty() || name.size() > kLongestSocketName || !std::ranges::all_of(name, is_printable))
-      return std::nullopt;
-    return LocalSocket{std::string(name)};
-  }
-  const auto address = parse_host_port(text);
-  if (!address) return std::nullopt;
-  return *address;
-}
 
 LocalSocket local_socket(unsigned uid, std::string_view job) {
   const std::string prefix = "onesum-" + std::to_string(uid) + "-";

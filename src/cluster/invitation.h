@@ -43,14 +43,6 @@ using Venue = std::variant<Nowhere, LocalSocket, HostPort, AskPmix, AskPmi>;
 // In words, for people.
 std::string describe(const Venue& place);
 
-// What one can listen on and connect to.
-using SocketPlace = std::variant<LocalSocket, HostPort>;
-
-// As text for an address board: "unix:NAME" or "HOST:PORT", and back. What was read is from another process:
-// nullopt if it is neither.
-std::string to_text(const SocketPlace& place);
-std::optional<SocketPlace> parse_place(std::string_view text);
-
 // The socket of a job's workers, for this user: "onesum-UID-JOB"; a long job is replaced by its hash. Another
 // user may own a socket of this name, so both ends check who the other is.
 LocalSocket local_socket(unsigned uid, std::string_view job);
