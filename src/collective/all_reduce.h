@@ -26,6 +26,8 @@ enum class Algorithm : std::uint8_t {
   kShuffleDevices,    // "psgpu": owners are the workers' devices
   kDirect,            // "direct": everyone owns a piece
   kHierarchicalCopy,  // "hierarchical_copy"
+  kExchange,          // "exchange": everyone sends all to everyone
+  kMachines,          // "machines": direct, but what a machine's workers have is added up before it leaves it
 };
 
 std::string_view name_of(Algorithm algorithm) noexcept;

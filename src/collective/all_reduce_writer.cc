@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "collective/exchange.h"
 #include "collective/hierarchical_copy.h"
 #include "collective/native.h"
 #include "collective/ring.h"
@@ -65,7 +66,12 @@ Cut AllReduceWriter::cut() const {
     case Algorithm::kHalvingDoubling:
       result.units = {plan::SplitRule::kPadded, halving_doubling_.units()};
       break;
+    case Algorithm::kMachines:
+      result.units = {plan::SplitRule::kRagged,
+                      count_rows(machines_) * static_cast<std::uint32_t>(machines_.size())};
+      break;
     case Algorithm::kHierarchicalCopy:
+    case Algorithm::kExchange:
     case Algorithm::kNccl:
       break;
     default:
@@ -97,6 +103,12 @@ void AllReduceWriter::write(Draft& draft) {
         break;
       case Algorithm::kHierarchicalCopy:
         write_hierarchical_copy(draft, level_, scheme_.number + shard, shard);
+        break;
+      case Algorithm::kExchange:
+        write_exchange(draft, level_, shard);
+        break;
+      case Algorithm::kMachines:
+        write_machines(draft, level_, machines_, shard);
         break;
       default:
         write_shuffle(draft, level_, owners_, shard);
@@ -193,6 +205,9 @@ void AllReduceWriter::choose_owners() {
     case Algorithm::kDirect:
       for (const Party& party : level_.parties) owners_.push_back(party.device);
       break;
+    case Algorithm::kMachines:
+      machines_ = parties_by_machine(level_, topology_);
+      break;
     default:
       break;
   }
@@ -231,12 +246,19 @@ bool AllReduceWriter::is_canonical_ring() const {
          plan::are_siblings(parties[1].terms.front().block, parties[0].terms.front().block, level_.tree);
 }
 
+// Whether sums of several parties travel.
+bool AllReduceWriter::passes_sums_on() const {
+  if (level_.parties.size() <= 2) return false;
+  if (scheme_.across == Algorithm::kMachines) return machines_.size() > 1 && count_rows(machines_) > 1;
+  return has_scripts() || scheme_.across == Algorithm::kHierarchicalCopy;
+}
+
 bool AllReduceWriter::rounds_on_the_way() const {
   if (!scheme_.fast || !is_16_bit_float(task_) || level_.parties.size() == 1) return false;
+  if (scheme_.across == Algorithm::kExchange) return false;
   const bool brings_sums = std::ranges::any_of(
       level_.parties, [](const Party& party) { return !party.terms.front().raw || party.terms.size() > 1; });
-  const bool passes_sums_on = has_scripts() || scheme_.across == Algorithm::kHierarchicalCopy;
-  return brings_sums || (passes_sums_on && level_.parties.size() > 2);
+  return brings_sums || passes_sums_on();
 }
 
 }  // namespace onesum::collective

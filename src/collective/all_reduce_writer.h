@@ -8,6 +8,7 @@
 #include "collective/all_reduce.h"
 #include "collective/draft.h"
 #include "collective/halving_doubling.h"
+#include "collective/machines.h"
 #include "collective/script.h"
 #include "collective/task.h"
 #include "collective/terms.h"
@@ -54,6 +55,7 @@ class AllReduceWriter {
   std::vector<std::int32_t> devices_by_turns() const;
   void choose_owners();
   bool is_canonical_ring() const;
+  bool passes_sums_on() const;
   bool rounds_on_the_way() const;
   std::string native_order() const;
 
@@ -65,6 +67,7 @@ class AllReduceWriter {
   HalvingDoubling halving_doubling_;
   std::vector<std::int32_t> owners_;             // of the units of a shuffle
   std::vector<std::vector<std::size_t>> rings_;  // of each shard
+  PartiesByMachine machines_;
 };
 
 }  // namespace onesum::collective

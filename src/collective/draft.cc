@@ -83,7 +83,7 @@ std::int32_t Draft::temporary(std::int32_t device, Chunks run) {
   return noted(builder_.temp(0, device, task_.accumulator, run), task_.accumulator);
 }
 
-std::int32_t Draft::function_result(std::int32_t device) {
+std::int32_t Draft::whole_replica(std::int32_t device) {
   const Element element = task_.replicas.front().element;
   return noted(builder_.temp(0, device, element, builder_.all_chunks(0)), element);
 }

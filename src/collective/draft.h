@@ -98,7 +98,8 @@ class Draft {
   // The one destination = the user's function of these buffers.
   void call(std::int32_t lane, std::int32_t device, std::span<const std::int32_t> sources,
             std::int32_t destination);
-  std::int32_t function_result(std::int32_t device);  // a buffer for it
+  // A buffer for a whole replica, or for what the function gives in its place.
+  std::int32_t whole_replica(std::int32_t device);
 
   // Every destination = the native collective of these buffers and of what other ranks bring, over a group of
   // devices. Returns the step.

@@ -63,22 +63,28 @@ class ByFunction {
     return {on_, task.destinations[static_cast<std::size_t>(first_result)].device, 0, task.output};
   }
 
+  // A message may hold a part of a replica at a time, the function needs all of it.
+  std::int32_t collect_replica(std::int32_t lane, const Message& message) {
+    const std::int32_t replica = draft_.whole_replica(on_);
+    const std::int32_t view = draft_.receive(lane, 0, message, all_);
+    draft_.copy(lane, on_, view, all_, std::span(&replica, 1));
+    draft_.release(lane, 0, message);
+    return replica;
+  }
+
   void call(std::int32_t lane) {
     const Task& task = draft_.task();
     const std::int32_t home = draft_.rank_of(on_);
     std::vector<std::int32_t> sources;
-    std::vector<Message> views;
     for (std::size_t r = 0; r < task.replicas.size(); ++r) {
       if (draft_.rank_of(task.replicas[r].device) == home) {
         sources.push_back(draft_.input(static_cast<std::int32_t>(r)));
         continue;
       }
-      views.push_back(replica_message(r));
-      sources.push_back(draft_.receive(lane, 0, views.back(), all_));
+      sources.push_back(collect_replica(lane, replica_message(r)));
     }
-    const std::int32_t result = draft_.function_result(on_);
+    const std::int32_t result = draft_.whole_replica(on_);
     draft_.call(lane, on_, sources, result);
-    for (const Message& message : views) draft_.release(lane, 0, message);
 
     std::vector<std::int32_t> destinations;
     std::set<std::int32_t> told;

@@ -10,8 +10,9 @@
 //
 // It is a shuffle (collective/shuffle.h) with one owner: replicas of other workers arrive in messages, and
 // results leave in one message for each worker. Steps: 1 inside a worker (2 with a user's function, whose
-// result is then copied out). Bytes: N·B read and D·B written for N replicas and D results of B bytes. `on`
-// may be any device, neither source nor destination.
+// result is then copied out; what other workers send it is copied out of their messages first). Bytes: N·B
+// read and D·B written for N replicas and D results of B bytes. `on` may be any device, neither source nor
+// destination.
 #pragma once
 
 #include "collective/task.h"

@@ -46,4 +46,17 @@ void close_party(Draft& draft, std::int32_t lane, const Level& level, std::size_
   if (!level.parties[party].native_replicas.empty()) close_native(draft, lane, level, party, shard);
 }
 
+std::map<std::int32_t, std::vector<std::int32_t>> results_by_rank(const Draft& draft, const Level& level) {
+  std::map<std::int32_t, std::vector<std::int32_t>> results;
+  if (has_native_sums(level)) {  // a worker's other results come from one of them
+    for (const Party& party : level.parties) results[draft.rank_of(party.device)] = party.destinations;
+    return results;
+  }
+  for (std::size_t d = 0; d < draft.task().destinations.size(); ++d) {
+    const std::int32_t rank = draft.rank_of(draft.task().destinations[d].device);
+    results[rank].push_back(static_cast<std::int32_t>(d));
+  }
+  return results;
+}
+
 }  // namespace onesum::collective

@@ -5,7 +5,6 @@
 #include <set>
 #include <utility>
 
-#include "collective/native.h"
 #include "collective/party.h"
 
 namespace onesum::collective {
@@ -16,18 +15,14 @@ using plan::Chunks;
 class Shuffle {
  public:
   Shuffle(Draft& draft, const Level& level, std::span<const std::int32_t> owners, std::uint32_t shard)
-      : draft_(draft), level_(level), owners_(owners), shard_(shard) {
+      : draft_(draft),
+        level_(level),
+        owners_(owners),
+        shard_(shard),
+        results_(results_by_rank(draft, level)) {
     for (std::size_t p = 0; p < level.parties.size(); ++p) {
       parties_[draft.rank_of(level.parties[p].device)].push_back(p);
       most_terms_ = std::max(most_terms_, level.parties[p].terms.size());
-    }
-    if (has_native_sums(level)) {  // a worker's other results come from one of them
-      for (const Party& party : level.parties) results_[draft.rank_of(party.device)] = party.destinations;
-      return;
-    }
-    for (std::size_t d = 0; d < draft.task().destinations.size(); ++d) {
-      const std::int32_t rank = draft.rank_of(draft.task().destinations[d].device);
-      results_[rank].push_back(static_cast<std::int32_t>(d));
     }
   }
 
@@ -149,8 +144,8 @@ class Shuffle {
   const Level& level_;
   std::span<const std::int32_t> owners_;
   std::uint32_t shard_;
-  std::map<std::int32_t, std::vector<std::size_t>> parties_;   // by rank
   std::map<std::int32_t, std::vector<std::int32_t>> results_;  // destinations by rank
+  std::map<std::int32_t, std::vector<std::size_t>> parties_;   // by rank
   std::size_t most_terms_ = 1;
 };
 

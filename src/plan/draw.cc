@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "base/xml.h"
 #include "plan/draw_layout.h"
 #include "plan/refuse.h"
 #include "plan/step_label.h"
@@ -40,22 +41,6 @@ constexpr std::array kColours = {"#1b6ca8", "#c1541c", "#2e7d4f", "#8e3b8a",
 
 std::string_view colour(std::int32_t device) {
   return kColours[static_cast<std::size_t>(device) % kColours.size()];
-}
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&') {
-      out += "&amp;";
-    } else if (c == '<') {
-      out += "&lt;";
-    } else if (c == '>') {
-      out += "&gt;";
-    } else {
-      out += c;
-    }
-  }
-  return out;
 }
 
 struct Point {
@@ -137,8 +122,8 @@ class Drawing {
     const std::string& title = options_.title.empty() ? plan_.algorithm : options_.title;
     put("<text x=\"{}\" y=\"38\" font-size=\"18\" font-weight=\"bold\" fill=\"#1d1d1d\" "
         "font-family=\"system-ui, 'DejaVu Sans', sans-serif\">{}</text>\n",
-        kMargin, escaped(title));
-    put("<text x=\"{}\" y=\"58\" fill=\"#555555\">{}</text>\n", kMargin, escaped(subtitle()));
+        kMargin, xml_escaped(title));
+    put("<text x=\"{}\" y=\"58\" fill=\"#555555\">{}</text>\n", kMargin, xml_escaped(subtitle()));
     legend();
   }
 
@@ -215,7 +200,7 @@ class Drawing {
     for (std::int32_t device = 0; device < static_cast<std::int32_t>(plan_.device_rank.size()); ++device) {
       put("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" font-size=\"12\" font-weight=\"bold\" "
           "fill=\"{}\">{}</text>\n",
-          centre_x(device), kHeader - 24, colour(device), escaped(name_of(device)));
+          centre_x(device), kHeader - 24, colour(device), xml_escaped(name_of(device)));
       put("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" fill=\"#777777\">worker {}</text>\n",
           centre_x(device), kHeader - 9, plan_.rank_of(device));
       put("<path d=\"M{0:.1f},{1:.1f} L{0:.1f},{2:.1f}\" stroke=\"#d5d5d0\" stroke-width=\"1.5\"/>\n",
@@ -259,9 +244,10 @@ class Drawing {
     put("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{}\" rx=\"5\" fill=\"{}\" stroke=\"{}\" "
         "stroke-width=\"1.2\"/>\n",
         x, y, box_width(box.device), kBoxHeight, fill_of(step_of(box).op), colour(box.device));
-    put("<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"#6a6a6a\">{}</text>\n", x + 9, y + 15, escaped(label.head));
+    put("<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"#6a6a6a\">{}</text>\n", x + 9, y + 15,
+        xml_escaped(label.head));
     put("<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"#1d1d1d\">{}</text>\n", x + 9, y + 30,
-        escaped(label.formula));
+        xml_escaped(label.formula));
   }
 
   // Where an arrow leaves a box or a replica, and where it meets a box or a result.

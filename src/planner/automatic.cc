@@ -1,6 +1,7 @@
 #include "planner/automatic.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "base/amounts.h"
 #include "base/element.h"
 #include "collective/native.h"
+#include "plan/crossing.h"
 #include "plan/sizes.h"
 
 namespace onesum::planner {
@@ -19,6 +21,11 @@ using collective::Scheme;
 
 // Everyone sends to everyone: beyond this many workers the plan itself is too large.
 constexpr std::size_t kMostWorkersForDirect = 256;
+// Where everyone sends all it has to everyone: who can still look at so many messages at once, and what a
+// worker may send to all others together, where they share a machine and where they do not.
+constexpr std::size_t kMostWorkersForExchange = 16;
+constexpr std::size_t kMostBytesForExchange = std::size_t{1} << 20;
+constexpr std::size_t kMostBytesAcrossMachines = std::size_t{1} << 16;
 // Below this many bytes another shard is another message for nothing.
 constexpr std::size_t kFewestBytesForShards = std::size_t{1} << 20;
 
@@ -26,6 +33,19 @@ std::size_t count_workers(const collective::Topology& topology, const collective
   std::set<std::int32_t> ranks;
   for (const collective::Source& replica : task.replicas) ranks.insert(topology.rank_of(replica.device));
   return ranks.size();
+}
+
+// Whether some of the task's workers share a machine, and not all of them do.
+bool share_machines(const collective::Topology& topology, const collective::Task& task) {
+  std::map<std::int32_t, std::set<std::int32_t>> ranks;  // by machine
+  std::size_t most = 0;
+  for (const collective::Source& replica : task.replicas) {
+    const std::int32_t rank = topology.rank_of(replica.device);
+    std::set<std::int32_t>& mates = ranks[topology.machine_of(rank)];
+    mates.insert(rank);
+    most = std::max(most, mates.size());
+  }
+  return ranks.size() > 1 && most > 1;
 }
 
 Scheme over_workers(Algorithm across, std::uint32_t shards, bool fast) {
@@ -47,18 +67,58 @@ std::vector<Scheme> without_native(std::vector<Scheme> schemes) {
   return schemes;
 }
 
-std::vector<Scheme> schemes_for(std::size_t workers, std::size_t bytes, const CommunicationOptions& options) {
+// The most that one machine sends to others, of a tensor so long that rounding does not show.
+std::uint64_t most_sent(Algorithm across, const collective::Topology& topology, const collective::Task& task,
+                        bool fast) {
+  constexpr std::size_t kElements = std::size_t{1} << 30;
+  Scheme scheme = over_workers(across, 1, fast);
+  scheme.inside = Algorithm::kDirect;  // messages are the same where a native sum takes its place
+  const plan::Plan plan = collective::all_reduce(topology, task, scheme);
+  return std::ranges::max(plan::sent_between_machines(plan, {{kElements}, {{}}}, topology.machines), {},
+                          &plan::LinkCost::bytes)
+      .bytes;
+}
+
+// Whether least crosses the network where machines add up first. It does not where a machine of few workers
+// would own as much as one whose many are on many branches of the tree.
+bool gains_by_machines(const collective::Topology& topology, const collective::Task& task, bool fast) {
+  return share_machines(topology, task) && most_sent(Algorithm::kMachines, topology, task, fast) <=
+                                               most_sent(Algorithm::kDirect, topology, task, fast);
+}
+
+bool can_exchange(const collective::Topology& topology, std::size_t workers, std::size_t bytes) {
+  const bool is_spread = !topology.machines.empty() && std::ranges::max(topology.machines) > 0;
+  return workers <= kMostWorkersForExchange &&
+         bytes * (workers - 1) <= (is_spread ? kMostBytesAcrossMachines : kMostBytesForExchange);
+}
+
+// Which algorithms across workers.
+std::vector<Algorithm> algorithms_for(const collective::Topology& topology, const collective::Task& task,
+                                      std::size_t workers, std::size_t bytes,
+                                      const CommunicationOptions& options) {
   const bool fast = options.numerics == Numerics::kFast;
+  if (fast && options.implementation == Implementation::kRing) return {Algorithm::kRing};
+  const bool is_small = workers <= kMostWorkersForDirect;
+  std::vector<Algorithm> algorithms;
+  if (is_small && gains_by_machines(topology, task, fast)) {
+    algorithms = {Algorithm::kMachines};
+  } else {
+    algorithms = {Algorithm::kHalvingDoubling};
+    if (is_small) algorithms.push_back(Algorithm::kDirect);
+    if (fast) algorithms.push_back(Algorithm::kRing);
+  }
+  if (can_exchange(topology, workers, bytes)) algorithms.push_back(Algorithm::kExchange);
+  return algorithms;
+}
+
+std::vector<Scheme> schemes_for(const collective::Topology& topology, const collective::Task& task,
+                                std::size_t bytes, const CommunicationOptions& options) {
+  const bool fast = options.numerics == Numerics::kFast;
+  const std::size_t workers = count_workers(topology, task);
   if (workers == 1) return {over_workers(Algorithm::kNccl, 1, fast)};
   if (options.implementation == Implementation::kNccl) return {over_workers(Algorithm::kNccl, 1, fast)};
-  std::vector<Algorithm> algorithms = {Algorithm::kHalvingDoubling};
-  if (workers <= kMostWorkersForDirect) algorithms.push_back(Algorithm::kDirect);
-  if (fast) {
-    if (options.implementation == Implementation::kRing) algorithms.clear();
-    algorithms.push_back(Algorithm::kRing);
-  }
   std::vector<Scheme> schemes;
-  for (const Algorithm algorithm : algorithms) {
+  for (const Algorithm algorithm : algorithms_for(topology, task, workers, bytes, options)) {
     schemes.push_back(over_workers(algorithm, 1, fast));
     if (bytes >= kFewestBytesForShards) schemes.push_back(over_workers(algorithm, 2, fast));
   }
@@ -72,9 +132,10 @@ std::vector<Candidate> candidates(const collective::Topology& topology, const co
                                   const plan::CostConstants& constants) {
   const std::size_t bytes = elements * size_of(task.replicas.front().element);
   std::vector<Candidate> ranked;
-  std::vector<Scheme> schemes = schemes_for(count_workers(topology, task), bytes, options);
+  std::vector<Scheme> schemes = schemes_for(topology, task, bytes, options);
   if (collective::can_run_natively(topology, task)) {
-    const bool is_open = options.implementation == Implementation::kAuto && schemes.size() > 1;
+    const bool is_open =
+        options.implementation == Implementation::kAuto && schemes.front().across != Algorithm::kNccl;
     if (options.numerics != Numerics::kFast) {
       schemes = without_native(std::move(schemes));
     } else if (is_open) {
@@ -95,7 +156,13 @@ std::string reason_of(const std::vector<Candidate>& ranked) {
     return fmt::format("{} is predicted to take {}", to_string(candidate.scheme),
                        format_time(candidate.seconds));
   };
-  std::string reason = in_words(ranked.front());
+  std::string reason;
+  if (ranked.front().scheme.across == Algorithm::kMachines) {
+    reason =
+        "workers share machines: each machine adds up what its workers have first, so that least crosses the "
+        "network; ";
+  }
+  reason += in_words(ranked.front());
   if (ranked.size() > 1) reason += "; the runner-up " + in_words(ranked[1]);
   return reason;
 }

@@ -44,8 +44,6 @@ class Writer {
     for (const Device& device : pair.destinations) out_.text(device.to_string());
     flag(pair.destination_is_text);
     components(pair.results);
-    flag(pair.declared_dtype.has_value());
-    if (pair.declared_dtype) enumeration(*pair.declared_dtype);
   }
 
   void components(const std::vector<ComponentInfo>& components) {
@@ -109,7 +107,6 @@ class Reader {
       pair.destinations.emplace_back(in_.text());
     pair.destination_is_text = flag();
     pair.results = components();
-    if (flag()) pair.declared_dtype = enumeration(DType::kComplex128);
     return pair;
   }
 
@@ -259,15 +256,14 @@ class Joiner {
         (first.destination_is_text && first.destinations != other.destinations)) {
       refuse(rank, name + ": destination " + destination_of(other), destination_of(first));
     }
-    if (first.declared_dtype != other.declared_dtype) {
-      refuse(rank, name + ": dense and sparse components mixed", "components of one kind");
-    }
     if (first.replicas.empty() || other.replicas.empty()) return;
     const ComponentInfo& a = first.replicas.front();
     const ComponentInfo& b = other.replicas.front();
-    const bool may_differ_in_shape = a.indices || parts_.front().kind == CallKind::kGather;
-    if (a.indices.has_value() != b.indices.has_value() || a.tensor.dtype != b.tensor.dtype ||
-        (!may_differ_in_shape && a.tensor.shape != b.tensor.shape)) {
+    // Dense and sparse components of one sum may meet; whatever is broadcast is one value.
+    const bool must_be_of_one_kind = parts_.front().kind == CallKind::kBroadcast;
+    const bool may_differ_in_shape = a.indices || b.indices || parts_.front().kind == CallKind::kGather;
+    if ((must_be_of_one_kind && a.indices.has_value() != b.indices.has_value()) ||
+        a.tensor.dtype != b.tensor.dtype || (!may_differ_in_shape && a.tensor.shape != b.tensor.shape)) {
       refuse(rank, name + ": " + describe_pair(other), describe_pair(first));
     }
   }
@@ -313,6 +309,24 @@ std::string describe(const Request& request) {
 
 Request joined(std::span<const Request> by_rank, std::span<const Device> workers) {
   return Joiner(by_rank, workers).join();
+}
+
+std::vector<Request> said_alike(const Request& mine, std::size_t own, std::span<const Device> workers) {
+  std::vector<Request> said(workers.size(), mine);
+  for (std::size_t rank = 0; rank < said.size(); ++rank) {
+    const auto move = [&](Device& device) {
+      if (device.host() != workers[own].host()) return;
+      device =
+          Device(fmt::format("/device:{}:{}", *device.type(), *device.index())).merged_over(workers[rank]);
+    };
+    for (PairInfo& pair : said[rank].pairs) {
+      for (ComponentInfo& replica : pair.replicas) move(replica.tensor.device);
+      for (ComponentInfo& result : pair.results) move(result.tensor.device);
+      if (pair.destination_is_text) continue;
+      for (Device& device : pair.destinations) move(device);
+    }
+  }
+  return said;
 }
 
 void mark_in_place(Request& joint, std::span<const Request> by_rank, std::size_t own, const Request& mine) {

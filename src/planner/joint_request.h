@@ -12,8 +12,8 @@
 
 namespace onesum::planner {
 
-// The part of one worker. Devices are complete. Which results are in place is a worker's own affair and left
-// out, and so is its timeout.
+// The part of one worker. Devices are complete, and components are as the caller gave them. Which results are
+// in place is a worker's own affair and left out, and so is its timeout.
 std::vector<std::byte> to_bytes(const Request& request);
 // Throws invalid_argument for bytes that are no request.
 Request request_from(std::span<const std::byte> bytes);
@@ -24,6 +24,10 @@ std::string describe(const Request& request);
 // The request of all workers, by rank: replicas and results in rank order, the destinations of all.
 // Throws invalid_argument naming the first worker whose part does not go with worker 0's, and both parts.
 Request joined(std::span<const Request> by_rank, std::span<const Device> workers);
+
+// What all workers would say if each called on its own devices as rank `own` does: for plans that are made
+// without asking them. Devices of other workers, which destinations may name, stay what they are.
+std::vector<Request> said_alike(const Request& mine, std::size_t own, std::span<const Device> workers);
 
 // For the plan of rank `own`: its results are in place as `mine` says, the others' are not.
 void mark_in_place(Request& joint, std::span<const Request> by_rank, std::size_t own, const Request& mine);

@@ -241,8 +241,8 @@ class PairResolver {
   }
 
   void append_slices(std::vector<Stream>& streams) const {
-    check_dense_shapes();
     Stream values = stream_of(StreamPart::kSliceValues);
+    values.dense_shape = dense_shape();
     concatenate(values, 0, &ComponentInfo::tensor);
     check_results(values);
 
@@ -263,7 +263,7 @@ class PairResolver {
     streams.push_back(std::move(indices));
   }
 
-  void check_dense_shapes() const {
+  std::optional<Shape> dense_shape() const {
     std::optional<std::size_t> known;  // the first replica that names one
     for (std::size_t r = 0; r < replicas_.size(); ++r) {
       const std::optional<Shape>& shape = pair_.replicas[r].dense_shape;
@@ -275,6 +275,7 @@ class PairResolver {
                shape->to_string(), replica_name(*known), first.to_string());
       }
     }
+    return known ? pair_.replicas[*known].dense_shape : std::nullopt;
   }
 
   // The caller's memory must be just what the call would have returned.

@@ -66,11 +66,12 @@ struct Request {
 
 // Which devices take part, and what completes a partial device string.
 struct Placement {
-  Device defaults;                // complete
-  std::vector<Device> devices;    // complete; none: every device of the workers
-  std::vector<Device> workers{};  // job, replica and task of each rank; none: the default's alone
-  std::vector<Device> hosts{};    // CPUs that take part beside `devices`
-  bool all_workers = false;       // what is all-reduced has a replica on every worker
+  Device defaults;                       // complete
+  std::vector<Device> devices;           // complete; none: every device of the workers
+  std::vector<Device> workers{};         // job, replica and task of each rank; none: the default's alone
+  std::vector<Device> hosts{};           // CPUs that take part beside `devices`
+  bool all_workers = false;              // what is all-reduced has a replica on every worker
+  std::vector<std::int32_t> machines{};  // of each rank; none: all are on one
 };
 
 enum class StreamPart : std::uint8_t { kDense, kSliceValues, kSliceIndices };
@@ -83,6 +84,7 @@ struct Stream {
   std::size_t outer = 1;  // concatenation: rows of the result to which every replica contributes
   DType result_dtype = DType::kFloat32;
   Shape result_shape;
+  std::optional<Shape> dense_shape{};  // kSliceValues: that a replica names
 };
 
 struct Resolved {

@@ -71,6 +71,9 @@ TEST(Halves, OfOtherSchemesAreRefused) {
   Scheme scheme = scheme_of(Algorithm::kHierarchicalCopy);
   expect_error([&] { reduce_scatter(topology, task, scheme); }, ErrorCode::kInvalidArgument,
                {"hierarchical_copy", "xring, rechd or direct"});
+  scheme = scheme_of(Algorithm::kMachines);
+  expect_error([&] { all_gather(topology, task, scheme); }, ErrorCode::kInvalidArgument,
+               {"machines", "xring, rechd or direct"});
   scheme = scheme_of(Algorithm::kRing);
   scheme.shards = 2;
   expect_error([&] { all_gather(topology, task, scheme); }, ErrorCode::kInvalidArgument, {"xring#2"});

@@ -11,7 +11,8 @@ namespace onesum::collective {
 
 std::string Layout::name() const {
   const std::string placed = order.empty() ? "" : fmt::format(" replicas on {}", fmt::join(order, ","));
-  return fmt::format("{}x{}{}{}", workers, devices, placed, own_hosts ? " with hosts" : "");
+  const std::string shared = machines.empty() ? "" : fmt::format(" machines {}", fmt::join(machines, ","));
+  return fmt::format("{}x{}{}{}{}", workers, devices, placed, own_hosts ? " with hosts" : "", shared);
 }
 
 std::int32_t Layout::num_replicas() const {
@@ -27,6 +28,7 @@ Topology Layout::topology() const {
   for (std::int32_t worker = 0; own_hosts && worker < workers; ++worker) {
     topology.device_rank.push_back(worker);
   }
+  topology.machines = machines;
   return topology;
 }
 
@@ -71,10 +73,37 @@ std::vector<Layout> odd_layouts() {
   return layouts;
 }
 
+std::vector<Layout> layouts_with_machines() {
+  std::vector<Layout> layouts = {
+      {4, 1, {}, false, {0, 0, 1, 1}},
+      {4, 2, {}, false, {0, 1, 0, 1}},  // by turns: what a machine has is no branch of the tree
+      {4, 2, {}, false, {0, 0, 0, 1}},
+      {4, 1, {}, false, {0, 1, 1, 1}},
+      {4, 3, {}, false, {1, 1, 0, 0}},  // not in the order of their first workers
+      {5, 2, {}, false, {0, 0, 1, 1, 2}},
+      {6, 1, {}, false, {2, 0, 1, 1, 0, 2}},
+      {6, 2, {}, false, {0, 1, 1, 2, 2, 2}},
+      {8, 1, {}, false, {0, 0, 0, 0, 1, 1, 1, 1}},
+      {9, 1, {}, false, {0, 1, 2, 0, 1, 2, 0, 1, 2}},
+      {4, 2, {7, 0, 6, 1, 5, 2, 4, 3}, false, {0, 0, 1, 1}},
+      {4, 3, {0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11}, false, {0, 1, 1, 0}},
+      {3, 4, {10, 0, 9, 4, 8, 5, 1}, false, {0, 0, 1}},
+      {6, 2, {2, 3, 6, 11}, false, {3, 1, 0, 1, 2, 1}},  // two machines of four have replicas
+      {6, 2, {2, 3, 6, 11}, false, {0, 1, 1, 1, 0, 1}},  // one of two has
+  };
+  const std::size_t given = layouts.size();
+  for (std::size_t i = 0; i < given; ++i) {
+    layouts.push_back(layouts[i]);
+    layouts.back().own_hosts = true;
+  }
+  return layouts;
+}
+
 std::vector<Scheme> all_schemes() {
   constexpr Algorithm kAll[] = {
-      Algorithm::kNccl,   Algorithm::kRing,           Algorithm::kHalvingDoubling, Algorithm::kShuffleHosts,
-      Algorithm::kDirect, Algorithm::kShuffleDevices, Algorithm::kHierarchicalCopy};
+      Algorithm::kNccl,    Algorithm::kRing,           Algorithm::kHalvingDoubling,  Algorithm::kShuffleHosts,
+      Algorithm::kDirect,  Algorithm::kShuffleDevices, Algorithm::kHierarchicalCopy, Algorithm::kExchange,
+      Algorithm::kMachines};
   std::vector<Scheme> schemes;
   for (const Algorithm across : kAll) {
     Scheme scheme;

@@ -27,8 +27,9 @@ using plan::Op;
 using plan::Plan;
 using plan::Step;
 
-const char* const kSchemes[] = {"nccl",       "nccl/nccl",  "nccl/xring",  "nccl/rechd",
-                                "nccl/pscpu", "nccl/psgpu", "nccl/direct", "nccl/hierarchical_copy"};
+const char* const kSchemes[] = {"nccl",         "nccl/nccl",  "nccl/xring",  "nccl/rechd",
+                                "nccl/pscpu",   "nccl/psgpu", "nccl/direct", "nccl/hierarchical_copy",
+                                "nccl/machines"};
 
 // The layout's devices are GPUs, beside which every worker has its CPU.
 Topology gpus(Layout layout) {
@@ -98,7 +99,8 @@ TEST(Native, IsProvedOnEveryLayout) {
         for (const std::uint32_t shards : {1U, 2U}) {
           const bool mean = ++turn % 3 == 0;
           const DType dtype = mean || turn % 2 == 0 ? DType::kFloat32 : DType::kInt32;
-          const Layout layout{workers, devices, {}};
+          Layout layout{workers, devices, {}};
+          for (std::int32_t w = 0; w < workers; ++w) layout.machines.push_back(w / 2);
           const Task task = layout.task(mean ? ReduceOp::kMean : ReduceOp::kSum, dtype, turn % 4 < 2);
           const Scheme scheme = named(name, shards);
           const Plan plan = all_reduce(gpus(layout), task, scheme);

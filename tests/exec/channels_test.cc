@@ -334,7 +334,7 @@ TEST(Channels, RoundsOverTheLanesLookAtTheClock) {
 class Doubler final : public FunctionCaller {
  public:
   explicit Doubler(Harness& harness) : harness_(harness) {}
-  std::byte* call(std::uint32_t) override {
+  std::byte* call(const Arguments&) override {
     if (fails) throw std::out_of_range("mine");
     std::memcpy(&result_, harness_.slot(first_input), sizeof result_);
     result_ *= 2;

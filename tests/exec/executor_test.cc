@@ -49,9 +49,10 @@ class Tripler final : public FunctionCaller {
  public:
   Tripler(Harness& harness, std::size_t first_input, std::size_t elements)
       : harness_(harness), first_input_(first_input), result_(elements) {}
-  std::byte* call(std::uint32_t pack) override {
+  std::byte* call(const Arguments& arguments) override {
     ++calls;
-    packs.push_back(pack);
+    packs.push_back(arguments.pack);
+    EXPECT_EQ(arguments.sources.front(), harness_.slot(first_input_));
     if (fails) throw std::out_of_range("mine");
     std::memcpy(result_.data(), harness_.slot(first_input_), result_.size() * sizeof(float));
     for (float& x : result_) x *= 3;

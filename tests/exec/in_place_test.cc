@@ -20,6 +20,7 @@ collective::Topology topology_of(std::int32_t workers, std::int32_t devices) {
     topology.device_rank.push_back(d / devices);
     if (d % devices == 0) topology.hosts.push_back(d);
   }
+  for (std::int32_t worker = 0; worker < workers; ++worker) topology.machines.push_back(worker / 2);
   return topology;
 }
 
@@ -47,8 +48,9 @@ std::string words_of(const plan::Plan& plan) {
 
 TEST(InPlace, ChangesNoMessage) {
   constexpr Algorithm kAll[] = {
-      Algorithm::kNccl,           Algorithm::kRing,   Algorithm::kHalvingDoubling, Algorithm::kShuffleHosts,
-      Algorithm::kShuffleDevices, Algorithm::kDirect, Algorithm::kHierarchicalCopy};
+      Algorithm::kNccl,           Algorithm::kRing,   Algorithm::kHalvingDoubling,  Algorithm::kShuffleHosts,
+      Algorithm::kShuffleDevices, Algorithm::kDirect, Algorithm::kHierarchicalCopy, Algorithm::kExchange,
+      Algorithm::kMachines};
   std::vector<std::optional<Algorithm>> insides{std::nullopt};
   for (const Algorithm inside : kAll) insides.emplace_back(inside);
   for (const std::int32_t workers : {2, 3, 4, 5}) {

@@ -2,16 +2,19 @@
 #include "exec/rounds.h"
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "collective/one_device.h"
 #include "engine/host/host_engine.h"
 #include "harness.h"
 #include "plan/compose.h"
 #include "plan/sample_plans.h"
+#include "plan/verify.h"
 #include "support/expect_error.h"
 
 namespace onesum::exec {
@@ -144,6 +147,79 @@ TEST(Rounds, RefuseWhatCannotFit) {
   for (const engine::Limits& limits : {room(64), room(4096, 3)}) {
     expect_error([&] { rounds_of(plan, messages_of(plan), tables, limits); }, ErrorCode::kUnimplemented,
                  {"ring", "pack 0", "no room", "fewer shards"});
+  }
+}
+
+// A function's pack that has no room in a round goes to it in parts, and from it.
+class Chain final : public FunctionCaller {
+ public:
+  explicit Chain(std::vector<std::size_t> elements) {
+    for (const std::size_t count : elements) results_.emplace_back(count);
+  }
+  std::byte* call(const Arguments& arguments) override {
+    ++calls;
+    std::vector<float>& result = results_[arguments.pack];
+    for (std::size_t i = 0; i < result.size(); ++i) {
+      result[i] = 0;
+      for (const std::byte* source : arguments.sources) {
+        float x = 0;
+        std::memcpy(&x, source + i * sizeof x, sizeof x);
+        result[i] = result[i] * 3 + x;
+      }
+    }
+    return reinterpret_cast<std::byte*>(result.data());
+  }
+  int calls = 0;
+
+ private:
+  std::vector<std::vector<float>> results_;
+};
+
+void chained(const plan::SimulatedCall& call) {
+  for (std::size_t at = 0; at < call.result.size(); at += sizeof(float)) {
+    float sum = 0;
+    for (const auto& source : call.sources) {
+      float x = 0;
+      std::memcpy(&x, source.data() + at, sizeof x);
+      sum = sum * 3 + x;
+    }
+    std::memcpy(call.result.data() + at, &sum, sizeof sum);
+  }
+}
+
+TEST(Rounds, FunctionsWithLittleRoom) {
+  // Three workers with two, one and two devices.
+  const collective::Topology topology{{0, 0, 1, 2, 2}, {}};
+  for (const bool in_place : {false, true}) {
+    collective::Task task;
+    task.replicas.assign(5, {});
+    for (std::int32_t d = 0; d < 5; ++d) {
+      task.replicas[static_cast<std::size_t>(d)].device = d;
+      task.destinations.push_back({d, in_place ? d : -1});
+    }
+    for (const std::int32_t on : {0, 2, 4}) {
+      const Plan one = collective::one_device(topology, task, on, collective::Accumulation::kFunction);
+      ASSERT_NO_THROW(plan::verify(one));
+      const std::vector<Plan> parts(4, one);
+      const Plan plan = plan::side_by_side(parts);
+      const std::vector<std::size_t> elements{3, 3001, 0, 1777};
+      std::vector<PackSize> sizes;
+      for (const std::size_t count : elements) sizes.push_back({{count}, {}, 1});
+      for (const std::size_t bytes : {std::size_t{1} << 20, std::size_t{4096}, std::size_t{2048}}) {
+        SCOPED_TRACE(std::to_string(on) + " with room for " + std::to_string(bytes));
+        Harness harness(plan, sizes, engine(), 1, room(bytes));
+        EXPECT_EQ(harness.program().rounds.size() > 1, bytes < 10000);
+        Chain caller(elements);
+        plan::SimulateOptions options;
+        options.call = chained;
+        for (std::uint64_t run = 1; run < 3; ++run) {
+          harness.fill(run);
+          harness.run(Executor::Deadline::max(), &caller);
+          harness.expect_as_simulated(options);
+        }
+        EXPECT_EQ(caller.calls, 8);
+      }
+    }
   }
 }
 

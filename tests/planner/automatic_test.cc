@@ -55,12 +55,14 @@ TEST(Automatic, PutsTheFastestFirst) {
   }
 }
 
-// Few bytes to many workers: the two messages of `direct` beat the hops of halving-doubling, until there are
-// so many that sending them one by one takes longer.
+// Few bytes to many workers: the one message of `exchange` beats the two of `direct`, and these the hops of
+// halving-doubling, until there are so many that sending them one by one takes longer.
 TEST(Automatic, WeighsHopsAgainstMessages) {
-  EXPECT_EQ(rank(8, 1, 1).front().scheme.across, Algorithm::kDirect);
+  EXPECT_EQ(rank(8, 1, 1).front().scheme.across, Algorithm::kExchange);
+  EXPECT_EQ(rank(8, 1, 1 << 15).front().scheme.across, Algorithm::kDirect);
   EXPECT_EQ(rank(250, 1, 1).front().scheme.across, Algorithm::kHalvingDoubling);
   EXPECT_FALSE(has(rank(300, 1, 1), Algorithm::kDirect));
+  EXPECT_FALSE(has(rank(300, 1, 1), Algorithm::kExchange));
 }
 
 TEST(Automatic, ConsidersRingsOnlyWhereTheOrderIsFree) {
@@ -85,6 +87,8 @@ std::set<std::string> names_of(const std::vector<Candidate>& ranked) {
 TEST(Automatic, ConsidersJustThese) {
   using Names = std::set<std::string>;
   constexpr std::size_t kMiB = 1 << 18;  // of float32
+  EXPECT_EQ(names_of(rank(4, 2, kMiB / 3)), (Names{"nccl/direct", "nccl/rechd", "nccl/exchange"}));
+  EXPECT_EQ(names_of(rank(4, 2, kMiB / 3 + 1)), (Names{"nccl/direct", "nccl/rechd"}));
   EXPECT_EQ(names_of(rank(4, 2, kMiB - 1)), (Names{"nccl/direct", "nccl/rechd"}));
   EXPECT_EQ(names_of(rank(4, 2, kMiB)),
             (Names{"nccl/direct", "nccl/direct#2", "nccl/rechd", "nccl/rechd#2"}));
@@ -95,15 +99,20 @@ TEST(Automatic, ConsidersJustThese) {
   options.implementation = Implementation::kRing;
   EXPECT_EQ(names_of(rank(4, 2, kMiB, options)), (Names{"nccl/xring", "nccl/xring#2"}));
   options.implementation = Implementation::kAuto;
-  EXPECT_EQ(names_of(rank(4, 2, 1, options)), (Names{"nccl/direct", "nccl/rechd", "nccl/xring"}));
+  EXPECT_EQ(names_of(rank(4, 2, 1, options)),
+            (Names{"nccl/direct", "nccl/exchange", "nccl/rechd", "nccl/xring"}));
   for (const Candidate& candidate : rank(4, 2, 1, options)) EXPECT_TRUE(candidate.scheme.fast);
   for (const Candidate& candidate : rank(4, 2, 1)) EXPECT_FALSE(candidate.scheme.fast);
 }
 
 // Nobody promises an order for what the GPUs' library adds.
 TEST(Automatic, ConsidersNativeSumsOnlyWhereTheOrderIsFree) {
-  for (const std::int32_t workers : {1, 4}) {
+  for (const auto& [workers, machines] :
+       {std::pair{1, 1}, std::pair{4, 1}, std::pair{4, 2}, std::pair{4, 4}}) {
     collective::Topology topology = topology_of(workers, 2);
+    for (std::int32_t rank = 0; rank < workers; ++rank) {
+      topology.machines.push_back(rank * machines / workers);
+    }
     topology.gpus.assign(topology.device_rank.size(), true);
     const collective::Task task = task_of(workers * 2);
     const auto count = [&](const CommunicationOptions& options, auto&& predicate) {
@@ -128,6 +137,68 @@ TEST(Automatic, ConsidersNativeSumsOnlyWhereTheOrderIsFree) {
     options.implementation = Implementation::kAuto;
     EXPECT_GT(count(options, is_native), 0);
   }
+}
+
+std::vector<Candidate> rank_on(const std::vector<std::int32_t>& machines, std::int32_t devices,
+                               std::size_t elements, const CommunicationOptions& options = {}) {
+  const auto workers = static_cast<std::int32_t>(machines.size());
+  collective::Topology topology = topology_of(workers, devices);
+  topology.machines = machines;
+  return candidates(topology, task_of(workers * devices), elements, options, {});
+}
+
+TEST(Automatic, AddsUpInsideMachinesThatWorkersShare) {
+  using Names = std::set<std::string>;
+  constexpr std::size_t kMiB = 1 << 18;  // of float32
+  EXPECT_EQ(names_of(rank_on({0, 0, 1, 1}, 2, kMiB - 1)), (Names{"nccl/machines"}));
+  EXPECT_EQ(names_of(rank_on({0, 0, 1, 1}, 2, kMiB)), (Names{"nccl/machines", "nccl/machines#2"}));
+  EXPECT_EQ(names_of(rank_on({0, 1, 0, 1}, 1, 1)), (Names{"nccl/exchange", "nccl/machines"}));
+  EXPECT_EQ(names_of(rank_on({0, 0, 1}, 1, 1)), (Names{"nccl/exchange", "nccl/machines"}));
+  // Nothing to be gained.
+  EXPECT_EQ(names_of(rank_on({0, 0, 0, 0}, 2, 1)), names_of(rank(4, 2, 1)));
+  EXPECT_EQ(names_of(rank_on({0, 1, 2, 3}, 2, 1)), names_of(rank(4, 2, 1)));
+  EXPECT_EQ(names_of(rank_on({0, 0}, 2, 1)), names_of(rank(2, 2, 1)));
+  // Two workers on two branches of the tree would send half of each, eight on four half of each.
+  EXPECT_EQ(names_of(rank_on({0, 1, 1}, 1, 1)), names_of(rank(3, 1, 1)));
+  EXPECT_EQ(names_of(rank_on({0, 1, 1, 1, 1, 1, 1, 1, 1}, 1, 1)), names_of(rank(9, 1, 1)));
+  EXPECT_EQ(names_of(rank_on({0, 0, 0, 0, 0, 0, 0, 0, 1}, 1, 5000)), (Names{"nccl/machines"}));
+  // Few bytes may go to everyone at once, if they are fewer than inside a machine.
+  EXPECT_FALSE(has(rank_on({0, 0, 1, 1}, 1, 10000), Algorithm::kExchange));
+  EXPECT_TRUE(has(rank_on({0, 0, 0, 0}, 1, 10000), Algorithm::kExchange));
+  // Everyone on one of many machines: the plan would be too large.
+  std::vector<std::int32_t> many;
+  for (std::int32_t worker = 0; worker < 300; ++worker) many.push_back(worker / 100);
+  EXPECT_EQ(names_of(rank_on(many, 1, 1)), (Names{"nccl/rechd"}));
+}
+
+// Workers that share a machine, but not the task's.
+TEST(Automatic, AsksWhereTheTasksOwnWorkersAre) {
+  collective::Topology topology = topology_of(4, 1);
+  topology.machines = {0, 0, 1, 1};
+  collective::Task task = task_of(4);
+  std::erase_if(task.replicas, [](const collective::Source& replica) { return replica.device % 2 == 1; });
+  std::erase_if(task.destinations, [](const collective::Target& target) { return target.device % 2 == 1; });
+  EXPECT_FALSE(has(candidates(topology, task, 1, {}, {}), Algorithm::kMachines));
+}
+
+TEST(Automatic, HintsComeBeforeMachines) {
+  const std::vector<std::int32_t> machines = {0, 0, 1, 1};
+  CommunicationOptions options;
+  options.implementation = Implementation::kRing;
+  EXPECT_EQ(rank_on(machines, 2, 10000, options).front().scheme.across, Algorithm::kMachines);
+  options.numerics = Numerics::kFast;
+  EXPECT_EQ(names_of(rank_on(machines, 2, 10000, options)), (std::set<std::string>{"nccl/xring"}));
+  options.implementation = Implementation::kNccl;
+  EXPECT_EQ(names_of(rank_on(machines, 2, 10000, options)), (std::set<std::string>{"nccl/nccl"}));
+  options.implementation = Implementation::kAuto;
+  EXPECT_EQ(names_of(rank_on(machines, 2, 10000, options)), (std::set<std::string>{"nccl/machines"}));
+}
+
+TEST(Automatic, SaysThatWorkersShareMachines) {
+  const std::string reason = reason_of(rank_on({0, 0, 1, 1}, 2, 1 << 20));
+  EXPECT_TRUE(reason.starts_with("workers share machines: ")) << reason;
+  EXPECT_NE(reason.find("least crosses the network; nccl/machines"), std::string::npos) << reason;
+  EXPECT_EQ(reason_of(rank(4, 2, 1 << 20)).find("machines"), std::string::npos);
 }
 
 TEST(Automatic, SaysWhatTheRunnerUpWouldCost) {

@@ -21,6 +21,9 @@ constexpr Algorithm kOverDevices[] = {
      "Two messages deep whatever the number of devices, with the fewest bytes and canonical sums: the first "
      "choice over a network that lets everyone talk to everyone. The number of messages grows with the "
      "square of the devices."},
+    {"exchange", 1, "Everyone sends all it has to every other worker, and adds up everything for itself.",
+     "Small tensors of few workers: one message deep, which nothing else is. What a worker sends grows with "
+     "the number of workers."},
     {"pscpu", 2,
      "The tensor is cut into shards; each shard is gathered and added on the CPU of one worker, which sends "
      "the sum to everyone. Which CPUs own shards rotates from tensor to tensor.",
@@ -55,11 +58,22 @@ constexpr Algorithm kOverWorkers[] = {
      "Where devices cannot speak to other workers themselves."},
     {"nccl/direct", 1, "Every worker owns a piece and gets the terms of all others.",
      "Up to some dozen workers on a network that lets everyone talk to everyone."},
+    {"nccl/exchange", 1, "Every worker gets the terms of all others, and adds up everything.",
+     "Small tensors of few workers: what `auto` takes for them."},
 };
+
+constexpr Algorithm kOverMachines = {
+    "nccl/machines", 1,
+    "The workers of a machine share out the tensor in rows and send each other their terms of them; the "
+    "owners of a row, one on each machine, do `direct` with what their machines have of it, and hand the "
+    "results round. On one machine, and where every worker has its own, it is `direct`.",
+    "Several workers on each of several machines, with a network that is slower than memory; `auto` chooses "
+    "it there."};
 
 }  // namespace
 
 std::span<const Algorithm> over_devices() { return kOverDevices; }
 std::span<const Algorithm> over_workers() { return kOverWorkers; }
+Algorithm over_machines() { return kOverMachines; }
 
 }  // namespace onesum::algorithms_doc

@@ -16,5 +16,6 @@ struct Algorithm {
 
 std::span<const Algorithm> over_devices();  // one level
 std::span<const Algorithm> over_workers();  // hierarchies
+Algorithm over_machines();
 
 }  // namespace onesum::algorithms_doc

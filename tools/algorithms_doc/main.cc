@@ -49,6 +49,12 @@ constexpr std::string_view kAboutWorkers = R"(
 A worker's replicas need not be a branch of the canonical tree. Two devices are one, so that every worker sends one sum of its own. Of three, some workers' replicas are on two or more branches, and they send as many terms: compare the bytes of 2 and of 3 devices. With `numerics = fast` every worker sends one sum whatever the order (last column); rings always do.
 )";
 
+constexpr std::string_view kAboutMachines = R"(
+## Across machines
+
+The same algorithms treat all workers alike, also those that share a machine. `machines` does not: alone it is over all devices, as the second level of `a/machines` over workers.
+)";
+
 std::string in_tensors(double value) { return fmt::format("{:.4g} B", value); }
 
 std::string title_of(const Algorithm& algorithm) {
@@ -59,7 +65,7 @@ std::string title_of(const Algorithm& algorithm) {
 }
 
 std::string order_of(const Algorithm& algorithm, std::int32_t workers, std::int32_t devices) {
-  const Measures measures = measure({algorithm.name, algorithm.shards, workers, devices, false});
+  const Measures measures = measure({algorithm.name, algorithm.shards, workers, devices, 1, false});
   return fmt::format("\nOrder of the first chunk over {} worker{} of {}: `{}`{}\n", workers,
                      workers == 1 ? "" : "s", devices, measures.expression,
                      measures.canonical ? "" : ", which is not canonical");
@@ -71,7 +77,7 @@ std::string section_over_devices(const Algorithm& algorithm) {
       "\n| workers | depth | steps | messages | busiest sends | all send | memory "
       "|\n|---|---|---|---|---|---|---|\n";
   for (const std::int32_t workers : kWorkers) {
-    const Measures measures = measure({algorithm.name, algorithm.shards, workers, 1, false});
+    const Measures measures = measure({algorithm.name, algorithm.shards, workers, 1, 1, false});
     text += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", workers, measures.depth, measures.steps,
                         measures.messages, in_tensors(measures.busiest_sends), in_tensors(measures.all_send),
                         in_tensors(measures.memory));
@@ -87,8 +93,8 @@ std::string section_over_workers(const Algorithm& algorithm) {
       "|---|---|---|---|---|---|---|---|\n";
   for (const std::int32_t workers : kWorkers) {
     for (const std::int32_t devices : {2, 3}) {
-      const Measures measures = measure({algorithm.name, algorithm.shards, workers, devices, false});
-      const Measures fast = measure({algorithm.name, algorithm.shards, workers, devices, true});
+      const Measures measures = measure({algorithm.name, algorithm.shards, workers, devices, 1, false});
+      const Measures fast = measure({algorithm.name, algorithm.shards, workers, devices, 1, true});
       text +=
           fmt::format("| {} × {} | {} | {} | {} | {} | {} | {} | {} |\n", workers, devices, measures.depth,
                       measures.steps, measures.messages, in_tensors(measures.busiest_sends),
@@ -98,12 +104,34 @@ std::string section_over_workers(const Algorithm& algorithm) {
   return text + order_of(algorithm, 2, 3);
 }
 
+std::string section_over_machines(const Algorithm& algorithm) {
+  std::string text = title_of(algorithm);
+  text +=
+      "\nWorkers of 2 devices; *a machine sends*: to all other machines.\n\n"
+      "| machines × workers | depth | steps | messages | a machine sends | with `nccl/direct` | all send | "
+      "memory |\n"
+      "|---|---|---|---|---|---|---|---|\n";
+  for (const std::int32_t machines : {2, 4}) {
+    for (const std::int32_t each : {1, 2, 4}) {
+      const Measures measures = measure({algorithm.name, 1, machines * each, 2, machines, false});
+      const Measures direct = measure({"nccl/direct", 1, machines * each, 2, machines, false});
+      text += fmt::format("| {} × {} | {} | {} | {} | {} | {} | {} | {} |\n", machines, each, measures.depth,
+                          measures.steps, measures.messages, in_tensors(measures.machine_sends),
+                          in_tensors(direct.machine_sends), in_tensors(measures.all_send),
+                          in_tensors(measures.memory));
+    }
+  }
+  return text;
+}
+
 std::string page() {
   std::string text(kIntroduction);
   text += kAboutDevices;
   for (const Algorithm& algorithm : over_devices()) text += section_over_devices(algorithm);
   text += kAboutWorkers;
   for (const Algorithm& algorithm : over_workers()) text += section_over_workers(algorithm);
+  text += kAboutMachines;
+  text += section_over_machines(over_machines());
   return text;
 }
 

@@ -9,6 +9,7 @@
 
 #include "collective/all_reduce.h"
 #include "plan/cost.h"
+#include "plan/crossing.h"
 #include "plan/sizes.h"
 #include "plan/verify.h"
 
@@ -27,6 +28,7 @@ Parts parts_of(const Subject& subject) {
   Parts parts;
   for (std::int32_t worker = 0; worker < subject.workers; ++worker) {
     parts.topology.hosts.push_back(worker * subject.devices);
+    parts.topology.machines.push_back(worker * subject.machines / subject.workers);
     for (std::int32_t d = 0; d < subject.devices; ++d) {
       parts.topology.device_rank.push_back(worker);
       const std::int32_t device = worker * subject.devices + d;
@@ -140,6 +142,9 @@ Measures measure(const Subject& subject) {
     measures.busiest_sends = std::max(measures.busiest_sends, in_tensors(device.bytes_sent));
   }
   measures.all_send = in_tensors(cost.total.bytes_sent);
+  for (const plan::LinkCost& sent : plan::sent_between_machines(plan, sizes, parts.topology.machines)) {
+    measures.machine_sends = std::max(measures.machine_sends, in_tensors(sent.bytes));
+  }
   measures.memory = in_tensors(memory_of(plan, sizes));
   measures.canonical = proof.canonical;
   measures.expression = proof.expression;

@@ -15,7 +15,8 @@ struct Subject {
   std::uint32_t shards = 1;
   std::int32_t workers = 2;
   std::int32_t devices = 1;
-  bool fast = false;  // numerics
+  std::int32_t machines = 1;  // among which the workers are divided, in rank order
+  bool fast = false;          // numerics
 };
 
 struct Measures {
@@ -24,7 +25,8 @@ struct Measures {
   std::size_t messages = 0;
   double busiest_sends = 0;  // the device that sends most
   double all_send = 0;
-  double memory = 0;  // slots of channels and temporaries, on all devices together
+  double machine_sends = 0;  // the machine that sends most to others
+  double memory = 0;         // slots of channels and temporaries, on all devices together
   bool canonical = false;
   std::string expression;  // of chunk 0
 };
