@@ -5,10 +5,14 @@
 // order, each with the replicas on its own devices.
 //
 // The first failure of a worker ends the group: every call on it, and every later one, throws an Error that
-// names the worker and the call, the same on all workers. Nothing waits for ever.
+// names the worker and the call, the same on all workers. Nothing waits for ever. Those who are left go on
+// with shrink().
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -39,6 +43,32 @@ class ONESUM_API Cluster {
 
   // Returns when all workers have called it, and all earlier calls on this cluster are done.
   void barrier();
+
+  // Those who are left of the group, as a new cluster with ranks 0, 1, …, in the old order; the old one is
+  // over. Every worker that lives must call it, and waits for the others until the timeout (absent: 30
+  // minutes); those that have not come by then are left behind. If nobody has failed, it gives the same
+  // workers a new group, also after calls that differed. Throws
+  //   aborted            the others went on without this worker ("expelled")
+  //   unavailable        those who can reach each other are no majority of the group: the others may live.
+  //                      Workers whose death is certain do not count; half of them will do with the lowest
+  //                      rank
+  //   deadline_exceeded  who did not come; it may be called again
+  // Whatever goes wrong after the others have agreed on this worker makes it leave them.
+  Cluster shrink(std::optional<std::chrono::milliseconds> timeout = {});
+
+  // A call may have succeeded on some workers and failed on others. How many calls this worker has completed
+  // on this cluster; and, after shrink(), how many of those on the old one all workers of this cluster have.
+  // 0 where all workers are in this process.
+  std::uint64_t completed_calls() const noexcept;
+  std::uint64_t completed_by_all() const noexcept;
+
+  // The same workers once more, with a sequence of calls of its own. All of them call it.
+  Cluster duplicate();
+
+  // A cluster of some of the workers; the first of the ranks becomes 0. All workers of this cluster call it,
+  // each with the ranks of the cluster that it will be in, the same for all of its members; one that is to
+  // be in none passes its own rank. Where all workers are in this process, any of them.
+  Cluster split(std::span<const int> ranks);
 
   // Tells the other workers that this one has left. Calls on the cluster are refused from then on. Never
   // waits long; the last handle does it too.

@@ -78,7 +78,9 @@ class ONESUM_API PreparedReduce {
 };
 
 // Gets all components of a value, in replica order, and returns their sum (or what takes its place), of the
-// shape and type of the first one. It must not call the object that calls it.
+// shape and type of the first one. It must not call the object that calls it. Where workers are processes of
+// their own it is called in one of them, the one that sums; what it gets of the others' replicas are copies
+// that live for the call. What it throws ends the group (cluster.h).
 using AccumulationFn = std::function<Tensor(std::span<const Tensor>)>;
 
 class ONESUM_API CrossDeviceOps {
@@ -116,14 +118,16 @@ class ONESUM_API CrossDeviceOps {
   PreparedReduce prepare(ReduceOp op, std::span<const PerReplica> values, std::span<PerReplica> results,
                          const CommunicationOptions& options = {});
 
-  // What a call would do, without doing it; the second form needs no memory.
+  // What a call would do, without doing it; the second form needs no memory. Where workers are processes of
+  // their own nobody is asked: the first form assumes that all call alike, each with as many replicas, of the
+  // same types and shapes, on its own devices; the second names the devices of all workers.
   Plan plan(ReduceOp op, std::span<const ValueDestination> pairs,
             const CommunicationOptions& options = {}) const;
   Plan plan(ReduceOp op, std::span<const ReduceSpec> specs, bool in_place = false,
             const CommunicationOptions& options = {}) const;
 
   // Why, in words: what was packed and chosen, what it costs and what was considered instead. The second form
-  // needs no memory.
+  // needs no memory. Assumes what plan() does.
   std::string explain(ReduceOp op, std::span<const ValueDestination> pairs,
                       const CommunicationOptions& options = {}) const;
   std::string explain(ReduceOp op, std::span<const ReduceSpec> specs, bool in_place,
@@ -148,7 +152,7 @@ class ONESUM_API CrossDeviceOps {
 class ONESUM_API ReductionToOneDevice : public CrossDeviceOps {
  public:
   // `reduce_to_device`: where the sum is formed; absent: the first device of each destination.
-  // `accumulation_fn`: called once per dense value; sparse values bypass it.
+  // `accumulation_fn`: called once per dense value, where the sum is formed; sparse values bypass it.
   explicit ReductionToOneDevice(const std::optional<std::string>& reduce_to_device = {},
                                 const AccumulationFn& accumulation_fn = {},
                                 const std::optional<Cluster>& cluster = {});

@@ -27,7 +27,7 @@ bool would_wait(int error) noexcept { return error == EAGAIN || error == EWOULDB
 Fd duplicate(int descriptor) {
   Fd copy(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
   if (!copy) {
-    throw Error(ErrorCode::kInvalidArgument,
+    throw Error(errno == EMFILE ? ErrorCode::kResourceExhausted : ErrorCode::kInvalidArgument,
                 fmt::format("descriptor {} cannot be passed: {}", descriptor, std::strerror(errno)));
   }
   return copy;
@@ -146,7 +146,8 @@ void Connection::take_descriptors(const void* received) {
     }
   }
   // Two messages may be under way at once; whoever sends descriptors that no message claims is wrong.
-  if ((header->msg_flags & MSG_CTRUNC) != 0 || incoming_descriptors_.size() > 64 * kMostDescriptors) {
+  if ((header->msg_flags & MSG_CTRUNC) != 0) fail("sent descriptors, and this process can open no more");
+  if (incoming_descriptors_.size() > 64 * kMostDescriptors) {
     fail("sent more descriptors than its messages announce");
   }
 }
@@ -165,14 +166,15 @@ bool Connection::read_some() {
   const ssize_t count = ::recvmsg(socket_.get(), &header, MSG_CMSG_CLOEXEC);
   if (count < 0) {
     if (would_wait(errno)) return false;
-    if (errno == ECONNRESET) {
+    if (errno == ECONNRESET) {  // it ended with something unread; over TCP anybody between can say so
       is_at_end_ = true;
+      has_orderly_end_ = is_unix_;
       return false;
     }
     fail(fmt::format("cannot be read from: {}", std::strerror(errno)));
   }
   if (is_unix_) take_descriptors(&header);
-  is_at_end_ = count == 0;
+  is_at_end_ = has_orderly_end_ = count == 0;
   incoming_.append(std::span(buffer).first(static_cast<std::size_t>(count)));
   return count > 0;
 }

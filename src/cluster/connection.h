@@ -57,6 +57,10 @@ class Connection {
   std::optional<Message> try_receive();
   Message receive(Clock::time_point deadline);
 
+  // For a connection that was lost: whether the other end closed it, as the kernel there does for a process
+  // that ends; a network alone cannot make it look so.
+  bool has_orderly_end() const noexcept { return has_orderly_end_; }
+
   // The other end will read everything that was flushed, then the end.
   void finish_sending() noexcept;
   void close() noexcept;
@@ -78,6 +82,7 @@ class Connection {
   std::string peer_;
   bool is_unix_ = false;
   bool is_at_end_ = false;
+  bool has_orderly_end_ = false;
   FrameBuffer incoming_;
   std::deque<Fd> incoming_descriptors_;  // in the order of the messages that claim them
   std::deque<Outgoing> unsent_;

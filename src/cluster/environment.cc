@@ -54,10 +54,11 @@ Invitation ask_launchers(const Context& context) {
 
 // What the user decides beside the launcher. A secret's value is not shown.
 void add_settings(Invitation& invitation, const Context& context) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kSettings = {{
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kSettings = {{
       {"ONESUM_SECRET", "how workers of other machines prove that they belong here"},
       {"ONESUM_SECRET_FILE", "where the secret is by which workers of other machines prove themselves"},
       {"ONESUM_TRANSPORT", "what carries tensors between workers"},
+      {"ONESUM_CHECKSUMS", "whether messages over the network are verified"},
       {"ONESUM_MACHINE", "which workers share a machine: those with the same text"},
       {"ONESUM_PROGRESS_TIMEOUT", "after how many seconds without progress a worker has failed"},
       {"ONESUM_JOIN_TIMEOUT", "for how many seconds workers are awaited"},

@@ -5,14 +5,21 @@
 namespace onesum::cluster {
 namespace {
 
-std::uint32_t rank_to_number(std::int32_t rank) { return static_cast<std::uint32_t>(rank + 1); }
-std::int32_t rank_from_number(std::uint32_t number) { return static_cast<std::int32_t>(number) - 1; }
+std::uint32_t rank_to_number(std::int32_t rank) { return static_cast<std::uint32_t>(rank) + 1; }
+std::int32_t rank_from_number(std::uint32_t number) { return static_cast<std::int32_t>(number - 1); }
 
 ErrorCode code_from(std::uint8_t number) {
   if (number > static_cast<std::uint8_t>(ErrorCode::kInternal)) {
     throw Error(ErrorCode::kInvalidArgument, "a message of another worker names no error code");
   }
   return static_cast<ErrorCode>(number);
+}
+
+Subject subject_from(std::uint8_t number) {
+  if (number > static_cast<std::uint8_t>(Subject::kShrink)) {
+    throw Error(ErrorCode::kInvalidArgument, "a message of another worker names no kind of call");
+  }
+  return static_cast<Subject>(number);
 }
 
 bool flag_from(std::uint8_t number) {
@@ -45,6 +52,7 @@ Whereabouts whereabouts_from(std::span<const std::byte> bytes) {
 Bytes to_bytes(const Statement& statement) {
   ByteWriter out;
   out.number(statement.call);
+  out.number(static_cast<std::uint8_t>(statement.subject));
   out.number<std::uint8_t>(statement.is_refused ? 1 : 0);
   out.number(static_cast<std::uint8_t>(statement.code));
   out.text(statement.text);
@@ -56,6 +64,7 @@ Statement statement_from(std::span<const std::byte> bytes) {
   ByteReader in(bytes);
   Statement statement;
   statement.call = in.number<std::uint64_t>();
+  statement.subject = subject_from(in.number<std::uint8_t>());
   statement.is_refused = flag_from(in.number<std::uint8_t>());
   statement.code = code_from(in.number<std::uint8_t>());
   statement.text = in.text();

@@ -21,12 +21,17 @@ enum class Tell : std::uint16_t {
   kQuestion,
   kAnswer,
   kAccusation,
-  kVerdict
+  kVerdict,
+  kJoining,  // these four: shrinking.h
+  kProposal,
+  kAssent,
+  kDecision,
+  kSetUp,  // what transports need before the first call
 };
 
 using Bytes = std::vector<std::byte>;
 
-// Where a worker is; sent now and then, which also tells that it lives.
+// Where a worker is; sent now and then.
 struct Whereabouts {
   std::uint64_t calls = 0;  // entered so far
   bool is_inside = false;   // the last one of them
@@ -35,13 +40,16 @@ struct Whereabouts {
   friend bool operator==(const Whereabouts&, const Whereabouts&) = default;
 };
 
+enum class Subject : std::uint8_t { kTensors, kBarrier, kDuplicate, kSplit, kShrink };
+
 // What a worker calls, in its own words.
 struct Statement {
   std::uint64_t call = 0;  // its number
+  Subject subject = Subject::kTensors;
   bool is_refused = false;
   ErrorCode code = ErrorCode::kInvalidArgument;  // of a refused one
-  std::string text;                              // for people: the call, or why it was refused
-  Bytes request;                                 // for the other workers' planners
+  std::string text = {};                         // for people: the call, or why it was refused
+  Bytes request = {};                            // for the other workers: what is asked for, exactly
   friend bool operator==(const Statement&, const Statement&) = default;
 };
 
