@@ -28,15 +28,6 @@ Tensor make_result(const Stream& stream, const Device& device) {
   return Tensor::empty(stream.result_dtype, stream.result_shape, device);
 }
 
-// What the first replica that knows it says of the dense shape.
-std::optional<Shape> dense_shape_of(const DistributedValues& value) {
-  for (const Value& component : value.values()) {
-    const auto* slices = std::get_if<IndexedSlices>(&component);
-    if (slices != nullptr && slices->dense_shape) return slices->dense_shape;
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 BoundCall::BoundCall(const CallTraits& traits, planner::Planned planned, const exec::Site& site,
@@ -70,9 +61,9 @@ void BoundCall::number_slots() {
   }
 }
 
-std::vector<Mirrored> BoundCall::make_results(const Pairs& pairs) const {
+std::vector<Mirrored> BoundCall::make_results() const {
   std::vector<Mirrored> results;
-  results.reserve(pairs.size());
+  results.reserve(planned_.streams.size());
   for (std::size_t s = 0; s < planned_.streams.size(); ++s) {
     const Stream& stream = planned_.streams[s];
     std::vector<Value> components;
@@ -86,9 +77,8 @@ std::vector<Mirrored> BoundCall::make_results(const Pairs& pairs) const {
         continue;
       }
       if (sparse) {
-        components.emplace_back(IndexedSlices{make_result(stream, device),
-                                              make_result(planned_.streams[s + 1], device),
-                                              dense_shape_of(*pairs[stream.pair].value)});
+        components.emplace_back(IndexedSlices{
+            make_result(stream, device), make_result(planned_.streams[s + 1], device), stream.dense_shape});
       } else {
         components.emplace_back(make_result(stream, device));
       }

@@ -34,7 +34,7 @@ class BoundCall {
   std::size_t bytes() const noexcept { return bytes_; }  // of one replica of everything
 
   // Handles to fresh results, one Mirrored per pair.
-  std::vector<Mirrored> make_results(const Pairs& pairs) const;
+  std::vector<Mirrored> make_results() const;
 
   // Takes the addresses of the pairs' replicas, and of the results: the pairs' own, or `fresh`. Refuses
   // overlaps of the caller's results. Allocates nothing.
@@ -45,6 +45,9 @@ class BoundCall {
     exec::Executor::run(instance_, deadline, caller);
   }
 
+  // Whether a device of the plan is this process's.
+  bool is_here(std::int32_t device) const;
+
   exec::Instance& instance() noexcept { return instance_; }
   const Crossed& crossed() const noexcept { return crossed_; }
 
@@ -54,7 +57,6 @@ class BoundCall {
   std::string name_of_slot(std::size_t slot) const;
   bool set_bases(const DistributedValues& values, planner::StreamPart part,
                  std::span<const std::uint32_t> slots) noexcept;
-  bool is_here(std::int32_t device) const;
   void number_slots();
 
   CallTraits traits_;

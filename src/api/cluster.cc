@@ -1,14 +1,18 @@
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <memory>
 #include <mutex>
+#include <numeric>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <onesum/cluster.h>
 #include <onesum/error.h>
 
 #include "api/cluster_state.h"
+#include "api/community.h"
 #include "api/join.h"
 #include "api/worker_devices.h"
 #include "base/config.h"
@@ -20,7 +24,8 @@ namespace {
 // Names of devices, no memory; more than this is a slip.
 constexpr std::int64_t kMaxEmbeddedDevices = 65536;
 
-constexpr std::chrono::minutes kBarrierTimeout{30};
+constexpr std::chrono::milliseconds kTimeout = std::chrono::minutes(30);  // as of other calls
+constexpr std::chrono::milliseconds kLongestTimeout = std::chrono::hours(24 * 365);
 
 void check_size(std::size_t workers, int devices_per_worker) {
   if (devices_per_worker < 1) {
@@ -34,6 +39,48 @@ void check_size(std::size_t workers, int devices_per_worker) {
                 fmt::format("Cluster::embedded: {} workers with {} devices each; expected at most {} devices",
                             workers, devices_per_worker, kMaxEmbeddedDevices));
   }
+}
+
+std::vector<int> all_ranks(const Cluster::State& state) {
+  std::vector<int> ranks(state.workers.size());
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+// A cluster of its own with some of the workers of this process, the first of them as rank 0.
+std::shared_ptr<Cluster::State> workers_of(const Cluster::State& state, std::span<const int> ranks) {
+  auto some = std::make_shared<Cluster::State>();
+  for (const int rank : ranks) {
+    const bool is_known = rank >= 0 && static_cast<std::size_t>(rank) < state.workers.size();
+    const Device* worker = is_known ? &state.workers[static_cast<std::size_t>(rank)] : nullptr;
+    if (worker == nullptr || std::ranges::find(some->workers, *worker) != some->workers.end()) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("split: ranks {{{}}}; expected different ones of 0 to {}",
+                              fmt::join(ranks, ", "), state.workers.size() - 1));
+    }
+    some->workers.push_back(*worker);
+    if (!state.hosts.empty()) some->hosts.push_back(worker->host());
+    if (!state.machines.empty()) some->machines.push_back(state.machines[static_cast<std::size_t>(rank)]);
+    std::ranges::copy_if(state.devices, std::back_inserter(some->devices),
+                         [&](const Device& device) { return api::worker_of(device) == *worker; });
+  }
+  if (ranks.empty()) {
+    throw Error(ErrorCode::kInvalidArgument, "split: no ranks; expected those of the new cluster's workers");
+  }
+  some->defaults = state.hosts.empty() ? state.defaults : some->hosts.front();
+  return some;
+}
+
+// This worker in another group.
+std::shared_ptr<Cluster::State> with_session(const Cluster::State& state,
+                                             std::unique_ptr<api::Session> session) {
+  auto other = std::make_shared<Cluster::State>();
+  other->defaults = state.defaults;
+  other->workers = session->workers();
+  for (const Device& worker : other->workers) other->hosts.push_back(worker.host());
+  other->machines = session->machines();
+  other->session = std::move(session);
+  return other;
 }
 
 }  // namespace
@@ -87,19 +134,51 @@ Cluster Cluster::from_environment() {
   for (const Device& worker : state->workers) state->hosts.push_back(worker.host());
   state->defaults = state->hosts[static_cast<std::size_t>(invitation.rank)];
   state->session = api::join(invitation, process_config());
+  state->machines = state->session->machines();
   has_joined = true;
   joined = state;
   return Cluster(std::move(state));
 }
 
 void Cluster::barrier() {
-  const Clock::time_point deadline = now() + kBarrierTimeout;
+  const Clock::time_point deadline = now() + kTimeout;
   const cluster::Sequence::Turn turn(state_->sequence, deadline);
-  if (state_->session) api::Session::Call(*state_->session, 0, deadline).barrier();
+  if (state_->session) {
+    api::Session::Call(*state_->session, 0, deadline)
+        .agree({.subject = cluster::Subject::kBarrier, .text = "barrier"});
+  }
+}
+
+Cluster Cluster::shrink(std::optional<std::chrono::milliseconds> timeout) {
+  const Clock::time_point deadline = now() + std::min(timeout.value_or(kTimeout), kLongestTimeout);
+  const cluster::Sequence::Turn turn(state_->sequence, deadline);
+  if (!state_->session) return Cluster(workers_of(*state_, all_ranks(*state_)));
+  return Cluster(with_session(*state_, api::shrink(*state_->session, deadline)));
+}
+
+Cluster Cluster::duplicate() {
+  const Clock::time_point deadline = now() + kTimeout;
+  const cluster::Sequence::Turn turn(state_->sequence, deadline);
+  if (!state_->session) return Cluster(workers_of(*state_, all_ranks(*state_)));
+  return Cluster(with_session(*state_, api::duplicate(*state_->session, deadline)));
+}
+
+Cluster Cluster::split(std::span<const int> ranks) {
+  const Clock::time_point deadline = now() + kTimeout;
+  const cluster::Sequence::Turn turn(state_->sequence, deadline);
+  if (!state_->session) return Cluster(workers_of(*state_, ranks));
+  return Cluster(with_session(*state_, api::split(*state_->session, ranks, deadline)));
 }
 
 void Cluster::close() noexcept {
   if (state_->session) state_->session->close();
+}
+
+std::uint64_t Cluster::completed_calls() const noexcept {
+  return state_->session ? state_->session->completed_calls() : 0;
+}
+std::uint64_t Cluster::completed_by_all() const noexcept {
+  return state_->session ? state_->session->completed_by_all() : 0;
 }
 
 int Cluster::rank() const noexcept { return state_->session ? state_->session->rank() : 0; }

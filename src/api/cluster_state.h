@@ -1,6 +1,7 @@
 // What a Cluster handle refers to.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -16,8 +17,12 @@ struct Cluster::State {
   std::vector<Device> devices;  // complete; none: every CPU of this process
   std::vector<Device> workers;  // job, replica and task of each rank
   std::vector<Device> hosts;    // of several workers, their CPU:0, whatever devices they were given
+  std::vector<std::int32_t> machines;     // of each rank; none: all are on one
   std::unique_ptr<api::Session> session;  // with the other workers' processes; null: all workers are here
   cluster::Sequence sequence;
+
+  // What completes a partial device where all workers must understand it alike: worker 0's.
+  const Device& shared_defaults() const noexcept { return session ? hosts.front() : defaults; }
 };
 
 }  // namespace onesum

@@ -55,6 +55,14 @@ planner::Request request_of(ReduceOp op, std::span<const ReduceSpec> specs, bool
   return request;
 }
 
+// Plans ask nobody.
+std::string assumption_of(const Cluster& cluster) {
+  if (!cluster.state().session) return "";
+  return "assumed: each of the " + std::to_string(cluster.size()) +
+         " workers calls as this one does, with as many replicas of the same types and shapes on its own "
+         "devices\n";
+}
+
 Plan public_plan(const planner::Planned& planned) {
   std::vector<std::size_t> elements;
   for (const plan::PackTable& table : planned.tables) elements.push_back(table.elements());
@@ -86,9 +94,10 @@ std::vector<Mirrored> CrossDeviceOps::batch_reduce(ReduceOp op, std::span<const 
 Mirrored CrossDeviceOps::broadcast(const Value& value, const Destination& destination, int root) {
   api::require_cross_replica_context("CrossDeviceOps::broadcast");
   if (root < 0 || root >= impl_->cluster.size()) {
-    throw Error(ErrorCode::kInvalidArgument, "broadcast from root " + std::to_string(root) +
-                                                 "; the cluster has " +
-                                                 std::to_string(impl_->cluster.size()) + " worker(s)");
+    impl_->refuse(Error(ErrorCode::kInvalidArgument,
+                        "broadcast from root " + std::to_string(root) + "; the cluster has " +
+                            std::to_string(impl_->cluster.size()) + " worker(s)"),
+                  {});
   }
   const PerReplica replica(std::vector<Value>{value});
   const OnePair one{api::pair_of(replica, destination)};
@@ -148,8 +157,9 @@ Plan CrossDeviceOps::plan(ReduceOp op, std::span<const ReduceSpec> specs, bool i
 
 std::string CrossDeviceOps::explain(ReduceOp op, std::span<const ValueDestination> pairs,
                                     const CommunicationOptions& options) const {
-  return api::explain(impl_->plan_call({CallKind::kBatchReduce, op, 0, false}, api::pairs_of(pairs), options),
-                      impl_->planner, options);
+  const planner::Planned planned =
+      impl_->plan_call({CallKind::kBatchReduce, op, 0, false}, api::pairs_of(pairs), options);
+  return assumption_of(impl_->cluster) + api::explain(planned, impl_->planner, options);
 }
 
 std::string CrossDeviceOps::explain(ReduceOp op, std::span<const ReduceSpec> specs, bool in_place,

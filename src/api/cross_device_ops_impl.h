@@ -38,14 +38,20 @@ struct CrossDeviceOps::Impl {
   // Refuses a call before its turn. Other processes are told, in its turn.
   [[noreturn]] void refuse(const Error& error, const CommunicationOptions& options);
 
-  // What a call would do.
+  // What a call would do; with other processes, if they all called alike.
   planner::Planned plan_call(const api::CallTraits& traits, const api::Pairs& pairs,
                              const CommunicationOptions& options);
 
-  // Binds without the cache, for a call that is kept by the caller. With other processes it is a call that
-  // all make, in this thread's turn.
+  // Binds without the cache, for a call that is kept by the caller.
   std::unique_ptr<api::BoundCall> bind(const api::CallTraits& traits, const api::Pairs& pairs,
-                                       const CommunicationOptions& options, Clock::time_point start);
+                                       const CommunicationOptions& options);
+
+  // The same together with other processes: a call that all make, in this thread's turn. Takes the addresses
+  // of the pairs, too. Null where a value needs to be looked at in every run: where components are made dense
+  // or rows merged, be it of other processes.
+  std::unique_ptr<api::BoundCall> bind_with_others(const api::CallTraits& traits, const api::Pairs& pairs,
+                                                   const CommunicationOptions& options,
+                                                   Clock::time_point start);
 
   // Runs a bound call whose addresses are set, in this thread's turn.
   void run(api::BoundCall& bound, const api::Pairs& pairs, const CommunicationOptions& options,
@@ -76,16 +82,24 @@ struct CrossDeviceOps::Impl {
   planner::Planned plan_unmixed(const api::CallTraits& traits, const api::Pairs& pairs,
                                 const CommunicationOptions& options, bool merges_rows);
 
-  // The same together with other processes.
+  // The same together with other processes (calls_with_others.cc).
   std::vector<Mirrored> call_with_others(const api::CallTraits& traits, const api::Pairs& pairs,
                                          const CommunicationOptions& options, Clock::time_point start);
+  std::vector<Mirrored> call_as_told(api::Session::Call& call, const api::CallTraits& traits,
+                                     const api::Pairs& pairs, const CommunicationOptions& options,
+                                     const api::CallKey& key, Clock::time_point start);
+  void run_with_others(api::BoundCall& bound, const api::Pairs& pairs, const CommunicationOptions& options,
+                       Clock::time_point start);
+  planner::Planned plan_with_others(const api::CallTraits& traits, const api::Pairs& pairs,
+                                    const CommunicationOptions& options);
   api::BoundCall& bound_with_others(const api::CallTraits& traits, api::JointCall joint,
-                                    const Fingerprint& own, bool is_sized_by_all, api::Session::Call& call);
+                                    const Fingerprint& kept_as, api::Session::Call& call);
   std::unique_ptr<api::BoundCall> bind_joint(const api::CallTraits& traits, api::JointCall joint);
-  api::BoundCall& keep(const Fingerprint& fingerprint, std::unique_ptr<api::BoundCall> bound);
-  void refuse_what_needs_one_process(const api::CallKey& key) const;
+  exec::Waiting execute_with_others(api::Session::Call& call, api::BoundCall& bound, const api::Pairs& pairs);
   planner::Request own_request(const api::CallTraits& traits, const api::Pairs& pairs,
                                const CommunicationOptions& options) const;
+
+  api::BoundCall& keep(const Fingerprint& fingerprint, std::unique_ptr<api::BoundCall> bound);
 
   // The halves of run().
   void execute(api::BoundCall& bound, const api::Pairs& pairs, const CommunicationOptions& options,

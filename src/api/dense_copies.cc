@@ -13,51 +13,57 @@
 namespace onesum::api {
 namespace {
 
-bool is_sparse(const Value& value) { return std::holds_alternative<IndexedSlices>(value); }
-
-bool is_mixed(const DistributedValues& value) {
-  const auto sparse = std::count_if(value.values().begin(), value.values().end(), is_sparse);
-  return sparse != 0 && static_cast<std::size_t>(sparse) != value.size();
-}
-
-const Tensor& tensor_of(const Value& value, const std::string& name) {
-  const Tensor& tensor = is_sparse(value) ? std::get<IndexedSlices>(value).values : std::get<Tensor>(value);
-  if (!tensor) throw Error(ErrorCode::kInvalidArgument, name + " refers to no tensor");
-  return tensor;
-}
-
-void check_slices_fit(const IndexedSlices& slices, const Shape& dense, const std::string& name) {
-  bool fits =
-      slices.values.shape().rank() == dense.rank() && (!slices.dense_shape || *slices.dense_shape == dense);
-  for (std::size_t a = 1; fits && a < dense.rank(); ++a) fits = slices.values.shape()[a] == dense[a];
+void check_slices_fit(const planner::ComponentInfo& slices, const Shape& dense, const std::string& name) {
+  const Shape& values = slices.tensor.shape;
+  bool fits = values.rank() == dense.rank() && (!slices.dense_shape || *slices.dense_shape == dense);
+  for (std::size_t a = 1; fits && a < dense.rank(); ++a) fits = values[a] == dense[a];
   if (fits) return;
   throw Error(ErrorCode::kInvalidArgument,
-              name + ": slices with values of shape " + slices.values.shape().to_string() +
+              name + ": slices with values of shape " + values.to_string() +
                   (slices.dense_shape ? " and dense shape " + slices.dense_shape->to_string() : "") +
                   " meet dense replicas of shape " + dense.to_string());
 }
 
-PerReplica densified(const DistributedValues& value, ReduceOp op, const std::string& pair,
-                     const Device& defaults) {
-  const Value& dense = *std::find_if_not(value.values().begin(), value.values().end(), is_sparse);
-  const Tensor& model = tensor_of(dense, pair + ": a replica");
-  const DType type = densified_dtype(op, model.dtype());
+void check_mixed(const planner::PairInfo& pair, const planner::TensorInfo& dense, const std::string& name) {
+  for (std::size_t r = 0; r < pair.replicas.size(); ++r) {
+    const planner::ComponentInfo& replica = pair.replicas[r];
+    const std::string its = name + ": replica " + std::to_string(r);
+    if (replica.tensor.dtype != dense.dtype) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  its + " is of " + std::string(to_string(replica.tensor.dtype)) + ", another one of " +
+                      std::string(to_string(dense.dtype)) + "; all replicas must be of one type");
+    }
+    if (replica.indices) check_slices_fit(replica, dense.shape, its);
+  }
+}
+
+// What DenseCopies makes of the components of all workers.
+void describe_anew(planner::PairInfo& pair, const MixedPair& mixed) {
+  pair.declared_dtype = mixed.dtype;
+  for (std::int32_t& replica : pair.in_place_of) {
+    // A copy is not what the result replaces.
+    const bool is_copied = replica >= 0 && (mixed.made_dense_as != mixed.dtype ||
+                                            pair.replicas[static_cast<std::size_t>(replica)].indices);
+    if (is_copied) replica = -1;
+  }
+  for (planner::ComponentInfo& replica : pair.replicas) {
+    const Shape& shape = replica.indices ? mixed.shape : replica.tensor.shape;
+    replica = {{mixed.made_dense_as, shape, replica.tensor.device}, {}, {}};
+  }
+}
+
+PerReplica densified(const DistributedValues& value, const MixedPair& mixed, ReduceOp op,
+                     const std::string& pair) {
   std::vector<Value> components;
   for (std::size_t r = 0; r < value.size(); ++r) {
-    const std::string name = pair + ": replica " + std::to_string(r);
-    const Tensor& tensor = tensor_of(value.value(r), name);
-    if (tensor.dtype() != model.dtype()) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  name + " is of " + std::string(to_string(tensor.dtype())) + ", another one of " +
-                      std::string(to_string(model.dtype())) + "; all replicas must be of one type");
-    }
     if (const auto* slices = std::get_if<IndexedSlices>(&value.value(r))) {
-      check_slices(*slices, name, defaults);
-      check_slices_fit(*slices, model.shape(), name);
-      components.emplace_back(densify(*slices, model.shape(), type, name,
+      components.emplace_back(densify(*slices, mixed.shape, mixed.made_dense_as,
+                                      pair + ": replica " + std::to_string(r),
                                       op == ReduceOp::kMean ? Overflow::kRefused : Overflow::kWraps));
     } else {
-      components.emplace_back(type == tensor.dtype() ? tensor : widened(tensor, type));
+      const auto& tensor = std::get<Tensor>(value.value(r));
+      components.emplace_back(mixed.made_dense_as == mixed.dtype ? tensor
+                                                                 : widened(tensor, mixed.made_dense_as));
     }
   }
   return PerReplica(std::move(components));
@@ -108,23 +114,34 @@ void refuse_results_on_replica(const CallTraits& traits, const Pairs& pairs, std
 
 }  // namespace
 
-DenseCopies::DenseCopies(const CallTraits& traits, const Pairs& pairs, const Device& defaults) {
-  values_.reserve(pairs.size());  // the pairs point into it
-  for (std::size_t i = 0; i < pairs.size(); ++i) {
-    Pair pair = pairs[i];
-    if (is_mixed(*pair.value)) {
-      const std::string name = planner::name_of_pair(traits.kind, i);
-      if (traits.kind == planner::CallKind::kGather) {
-        throw Error(ErrorCode::kUnimplemented, name + ": gather takes tensors, not IndexedSlices");
-      }
-      refuse_results_on_replica(traits, pairs, i, defaults);
-      const auto dense =
-          std::find_if_not(pair.value->values().begin(), pair.value->values().end(), is_sparse);
-      values_.push_back(densified(*pair.value, traits.op, name, defaults));
-      pair.declared_dtype = std::get<Tensor>(*dense).dtype();
-      pair.value = &values_.back();
-    }
-    pairs_.push_back(pair);
+std::vector<MixedPair> make_dense(planner::Request& request) {
+  std::vector<MixedPair> all;
+  for (std::size_t p = 0; p < request.pairs.size(); ++p) {
+    planner::PairInfo& pair = request.pairs[p];
+    const auto is_dense = [](const planner::ComponentInfo& replica) { return !replica.indices; };
+    const auto dense = std::ranges::find_if(pair.replicas, is_dense);
+    if (dense == pair.replicas.end() || std::ranges::all_of(pair.replicas, is_dense)) continue;
+    const std::string name = planner::name_of_pair(request.kind, p);
+    if (request.kind == planner::CallKind::kGather)
+      throw Error(ErrorCode::kUnimplemented, name + ": gather takes tensors, not IndexedSlices");
+    check_mixed(pair, dense->tensor, name);
+    const DType dtype = dense->tensor.dtype;
+    all.push_back({p, dense->tensor.shape, dtype, densified_dtype(request.op, dtype)});
+    describe_anew(pair, all.back());
+  }
+  return all;
+}
+
+DenseCopies::DenseCopies(const CallTraits& traits, const Pairs& pairs, std::span<const MixedPair> mixed,
+                         const Device& defaults) {
+  values_.reserve(mixed.size());  // the pairs point into it
+  for (std::size_t i = 0; i < pairs.size(); ++i) pairs_.push_back(pairs[i]);
+  for (const MixedPair& its : mixed) {
+    refuse_results_on_replica(traits, pairs, its.pair, defaults);
+    Pair& pair = pairs_[its.pair];
+    values_.push_back(densified(*pair.value, its, traits.op, planner::name_of_pair(traits.kind, its.pair)));
+    pair.declared_dtype = its.dtype;
+    pair.value = &values_.back();
   }
 }
 

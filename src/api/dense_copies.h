@@ -1,19 +1,37 @@
 // Values whose components are partly dense and partly sparse, made dense: their sum is a dense tensor.
 #pragma once
 
-#include <optional>
+#include <cstddef>
+#include <span>
 #include <vector>
+
+#include <onesum/dtype.h>
+#include <onesum/shape.h>
 
 #include "api/describe.h"
 #include "api/pairs.h"
 
 namespace onesum::api {
 
-// Owns what the pairs() refer to. Pairs that mix nothing are passed on as they are.
+// A pair of a call that mixes dense and sparse components, those of all workers together.
+struct MixedPair {
+  std::size_t pair = 0;
+  Shape shape;                            // of the dense ones
+  DType dtype = DType::kFloat32;          // of all of them
+  DType made_dense_as = DType::kFloat32;  // in which they meet
+};
+
+// Finds these pairs and describes their components anew, as DenseCopies makes them. Throws what is wrong with
+// them, but for the contents of indices.
+std::vector<MixedPair> make_dense(planner::Request& request);
+
+// Owns what the pairs() refer to: of mixed pairs, dense copies of this process's components. Other pairs are
+// passed on as they are.
 class DenseCopies {
  public:
-  // Throws what is wrong with a mixed value.
-  DenseCopies(const CallTraits& traits, const Pairs& pairs, const Device& defaults);
+  // Throws invalid_argument for an index outside the dense shape, and for a result that lies on a component.
+  DenseCopies(const CallTraits& traits, const Pairs& pairs, std::span<const MixedPair> mixed,
+              const Device& defaults);
   DenseCopies(const DenseCopies&) = delete;
   DenseCopies& operator=(const DenseCopies&) = delete;
 

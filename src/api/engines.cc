@@ -7,10 +7,12 @@
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <onesum/error.h>
 
-#include "cluster/messages.h"
-#include "cluster/socket.h"
+#include "base/log.h"
 #include "engine/faulty/faulty_transport.h"
 #include "engine/host/host_engine.h"
 #include "engine/router.h"
@@ -28,126 +30,172 @@ engine::HostOptions host_options(const Config& config) {
   return options;
 }
 
-// Between any two workers, in either direction. Alike everywhere: results of rings depend on nothing of this,
-// but both ends must cut alike.
-constexpr engine::Limits kLimits{std::size_t{264} << 10, 1024, 2};
+// What a round of a call may send between any two workers, in either direction. Alike everywhere: results
+// depend on nothing of this, but both ends must cut alike. On one machine it stays in the caches. Every round
+// pays for the latency of a network: there it is as much as memory allows with so many workers.
+engine::Limits limits_of(const TransportRequest& request) {
+  constexpr std::size_t kLeast = std::size_t{264} << 10;
+  constexpr std::size_t kMost = std::size_t{2112} << 10;
+  constexpr std::size_t kAllTogether = std::size_t{16} << 20;
+  const std::size_t share = std::clamp(kAllTogether / request.is_near.size(), kLeast, kMost);
+  return {request.is_spread ? share : kLeast, 1024, 2};
+}
 
-// What workers tell each other between meeting and the first call.
-constexpr std::uint16_t kDescriptors = cluster::kFirstFreeKind;
-constexpr std::uint16_t kAddress = cluster::kFirstFreeKind + 1;
+// What a worker that has left sent before may still be on its way.
+constexpr std::chrono::seconds kFarewell{1};
 
-// Makes what carries messages, together with the other workers.
+// Makes what carries messages, together with the other workers. Each tells each other one thing first: those
+// on the same machine pass the descriptors of their memory, the others where UCX reaches them.
 class TransportMaker {
  public:
-  TransportMaker(const TransportRequest& request, std::vector<cluster::Connection>& connections)
-      : request_(request), connections_(connections) {
-    for (std::size_t r = 0; r < connections.size(); ++r) is_near_.push_back(is_near(r));
+  TransportMaker(const TransportRequest& request, cluster::Epoch& epoch)
+      : request_(request), epoch_(epoch), limits_(limits_of(request)) {
+    for (int r = 0; r < epoch.size(); ++r) is_near_.push_back(is_near(r));
   }
 
   MadeTransport make() {
+    MadeTransport made;
     Fd wake = engine::shm::make_wake_descriptor();
-    const int waker = wake.get();
-    std::unique_ptr<engine::Transport> transport = make_shm(std::move(wake));
+    made.wake = wake.get();
+    std::unique_ptr<engine::shm::ShmTransport> shm = make_shm(std::move(wake));
+    made.notes = shm->notes();
+    made.notes_of.resize(static_cast<std::size_t>(epoch_.size()));
+    for (const int rank : others(true)) made.notes_of[static_cast<std::size_t>(rank)] = shm->notes(rank);
+    std::unique_ptr<engine::Transport> transport = std::move(shm);
     if (!std::ranges::all_of(is_near_, std::identity{})) {
       transport = std::make_unique<engine::Router>(std::move(transport), make_ucx(), is_near_);
     }
+    if (is_logged(LogLevel::kInfo)) log(LogLevel::kInfo, routes());
     if (!request_.faults.empty()) {
       engine::FaultyOptions options;
-      options.rank = request_.rank;
+      options.rank = epoch_.rank();
+      options.epoch = request_.life;
       options.faults = engine::parse_faults(request_.faults);
+      options.damage_next = [ucx = ucx_](int peer) { return ucx != nullptr && ucx->damage_next(peer); };
       transport = std::make_unique<engine::FaultyTransport>(std::move(transport), std::move(options));
     }
-    return {std::move(transport), waker};
+    made.transport = std::move(transport);
+    return made;
   }
 
  private:
-  bool is_other(std::size_t rank) const { return static_cast<int>(rank) != request_.rank; }
+  int seat_of(int rank) const { return epoch_.group().seats[static_cast<std::size_t>(rank)]; }
 
   // Shared memory wants the same machine, and a socket that carries descriptors.
-  bool is_near(std::size_t rank) const {
-    if (!is_other(rank)) return true;
-    const bool can_share = request_.is_near[rank] && connections_[rank].is_unix();
+  bool is_near(int rank) const {
+    if (rank == epoch_.rank()) return true;
+    const bool can_share =
+        request_.is_near[static_cast<std::size_t>(rank)] && epoch_.links().carries_descriptors(seat_of(rank));
     if (request_.choice == TransportChoice::kShm && !can_share) {
       throw Error(ErrorCode::kInvalidArgument,
-                  connections_[rank].peer() +
+                  epoch_.name_of(rank) +
                       " is not on this machine, and ONESUM_TRANSPORT is shm; expected auto, tcp or ucx");
     }
     return can_share &&
            (request_.choice == TransportChoice::kShm || request_.choice == TransportChoice::kAuto);
   }
 
-  cluster::Message receive(std::size_t rank, std::uint16_t kind) {
-    cluster::Message message = connections_[rank].receive(request_.deadline);
-    if (message.kind == kind) return message;
-    throw Error(ErrorCode::kAborted, connections_[rank].peer() + " sent message " +
-                                         std::to_string(message.kind) + " where " + std::to_string(kind) +
-                                         " was expected");
+  // Other ranks that are reached this way.
+  std::vector<int> others(bool are_near) const {
+    std::vector<int> ranks;
+    for (int r = 0; r < epoch_.size(); ++r) {
+      if (r != epoch_.rank() && is_near_[static_cast<std::size_t>(r)] == are_near) ranks.push_back(r);
+    }
+    return ranks;
   }
 
-  std::unique_ptr<engine::Transport> make_shm(Fd wake) {
+  std::unique_ptr<engine::shm::ShmTransport> make_shm(Fd wake) {
     namespace shm = engine::shm;
-    const shm::Layout layout(static_cast<int>(connections_.size()), kLimits);
-    shm::Segment own(request_.rank, layout);
+    const shm::Layout layout(epoch_.size(), limits_);
+    shm::Segment own(epoch_.rank(), layout);
     const int descriptors[] = {own.descriptor(), wake.get()};
-    for (std::size_t r = 0; r < connections_.size(); ++r) {
-      if (is_other(r) && is_near_[r]) connections_[r].send(kDescriptors, {}, request_.deadline, descriptors);
-    }
+    for (const int rank : others(true)) epoch_.send_set_up(rank, {}, descriptors);
     std::vector<shm::Peer> peers;
-    for (std::size_t r = 0; r < connections_.size(); ++r) {
-      if (!is_other(r) || !is_near_[r]) continue;
-      cluster::Message message = receive(r, kDescriptors);
+    for (const int rank : others(true)) {
+      cluster::Message message = epoch_.receive_set_up(rank, request_.deadline);
       if (message.descriptors.size() != std::size(descriptors)) {
-        throw Error(ErrorCode::kAborted,
-                    connections_[r].peer() + " sent no descriptors of its shared memory");
+        throw Error(ErrorCode::kAborted, epoch_.name_of(rank) + " sent no descriptors of its shared memory");
       }
-      peers.push_back({shm::PeerSegment(message.descriptors[0].get(), static_cast<int>(r), layout),
-                       std::move(message.descriptors[1])});
+      peers.push_back(
+          {shm::PeerSegment(message.descriptors[0].get(), rank, layout), std::move(message.descriptors[1])});
     }
     return std::make_unique<shm::ShmTransport>(std::move(own), std::move(wake), std::move(peers));
   }
 
   std::unique_ptr<engine::Transport> make_ucx() {
     engine::UcxOptions options;
-    options.rank = request_.rank;
-    options.size = static_cast<int>(connections_.size());
-    options.limits = kLimits;
+    options.rank = epoch_.rank();
+    options.size = epoch_.size();
+    options.limits = limits_;
     if (request_.choice == TransportChoice::kUcx) options.transports = "rc,ud,tcp";
     options.devices = address_to_others();
+    options.checksums = request_.checksums;
     std::unique_ptr<engine::UcxTransport> transport = engine::make_ucx_transport(options);
-    std::vector<std::string> addresses(connections_.size());
-    for (std::size_t r = 0; r < connections_.size(); ++r) {
-      if (!is_near_[r])
-        connections_[r].send(kAddress, std::as_bytes(std::span(transport->address())), request_.deadline);
+    for (const int rank : others(false)) {
+      epoch_.send_set_up(rank, std::as_bytes(std::span(transport->address())));
     }
-    for (std::size_t r = 0; r < connections_.size(); ++r) {
-      if (is_near_[r]) continue;
-      const std::vector<std::byte> payload = receive(r, kAddress).payload;
-      addresses[r].assign(reinterpret_cast<const char*>(payload.data()), payload.size());
+    std::vector<std::string> addresses(static_cast<std::size_t>(epoch_.size()));
+    for (const int rank : others(false)) {
+      const std::vector<std::byte> payload = epoch_.receive_set_up(rank, request_.deadline).payload;
+      addresses[static_cast<std::size_t>(rank)].assign(reinterpret_cast<const char*>(payload.data()),
+                                                       payload.size());
     }
-    transport->connect(addresses);
-    while (const std::optional<int> silent = transport->unanswered()) {
-      transport->progress();
+    try {
+      connect(*transport, addresses);
+    } catch (const Error& error) {
+      // UCX may have seen before the epoch did that somebody is gone.
+      if (error.code() == ErrorCode::kUnavailable && epoch_.ends_within(kFarewell)) epoch_.throw_verdict();
+      throw;
+    }
+    ucx_ = transport.get();
+    return transport;
+  }
+
+  void connect(engine::UcxTransport& transport, const std::vector<std::string>& addresses) {
+    transport.connect(addresses);
+    std::optional<Clock::time_point> farewell;
+    while (const std::optional<int> silent = transport.unanswered()) {
+      transport.progress();
+      epoch_.check();
+      if (!farewell && epoch_.sighting(*silent).has_left) farewell = now() + kFarewell;
+      if (farewell && now() > *farewell) {
+        epoch_.accuse({ErrorCode::kAborted, *silent, 0,
+                       epoch_.name_of(*silent) + " closed the cluster before any call"});
+        epoch_.throw_verdict();
+      }
       if (now() < request_.deadline) continue;
       throw Error(ErrorCode::kDeadlineExceeded,
-                  connections_[static_cast<std::size_t>(*silent)].peer() +
+                  epoch_.name_of(*silent) +
                       " does not answer through UCX; does a firewall stand between, or is another interface "
                       "meant (UCX_NET_DEVICES)?");
     }
-    return transport;
+  }
+
+  // For people who wonder what carries their tensors.
+  std::string routes() const {
+    const std::vector<int> near = others(true);
+    const std::vector<int> far = others(false);
+    std::string text = fmt::format("rank {} reaches", epoch_.rank());
+    if (!near.empty()) text += fmt::format(" {} through shared memory", fmt::join(near, ", "));
+    if (!near.empty() && !far.empty()) text += ", and";
+    if (!far.empty()) text += fmt::format(" {} through UCX at {}", fmt::join(far, ", "), address_to_others());
+    return text;
   }
 
   // Of this machine, as the control connections use it: it routes.
   std::string address_to_others() const {
-    for (std::size_t r = 0; r < connections_.size(); ++r) {
-      if (is_near_[r] || connections_[r].is_unix()) continue;
-      return cluster::place_of(cluster::local_address(connections_[r].socket())).host;
+    for (const int rank : others(false)) {
+      if (!epoch_.links().carries_descriptors(seat_of(rank)))
+        return epoch_.links().host_towards(seat_of(rank));
     }
     return "127.0.0.1";
   }
 
   const TransportRequest& request_;
-  std::vector<cluster::Connection>& connections_;
-  std::vector<bool> is_near_;  // by rank: reached through shared memory
+  cluster::Epoch& epoch_;
+  engine::Limits limits_;
+  std::vector<bool> is_near_;            // by rank: reached through shared memory
+  engine::UcxTransport* ucx_ = nullptr;  // part of what was made
 };
 
 }  // namespace
@@ -160,8 +208,8 @@ engine::DeviceEngine& host_engine() {
   return *host;
 }
 
-MadeTransport make_transport(const TransportRequest& request, std::vector<cluster::Connection>& connections) {
-  return TransportMaker(request, connections).make();
+MadeTransport make_transport(const TransportRequest& request, cluster::Epoch& epoch) {
+  return TransportMaker(request, epoch).make();
 }
 
 engine::DeviceEngine& engine_of(const Device& device) {

@@ -5,7 +5,9 @@
 // return their memory when the process ends, in an order that nobody controls.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,7 +15,7 @@
 
 #include "base/clock.h"
 #include "base/config.h"
-#include "cluster/connection.h"
+#include "cluster/epoch.h"
 #include "engine/device.h"
 #include "engine/transport.h"
 
@@ -25,21 +27,26 @@ engine::DeviceEngine& host_engine();
 
 // What is to carry messages between this rank and the others.
 struct TransportRequest {
-  int rank = 0;
   TransportChoice choice = TransportChoice::kAuto;
+  bool checksums = false;     // of messages over the network
   std::vector<bool> is_near;  // by rank: on this machine
+  bool is_spread = false;     // over several machines
   std::string faults;         // on purpose (engine/faulty/faults.h); none: empty
+  std::uint32_t life = 0;     // of the group: faults name it as their epoch
   Clock::time_point deadline;
 };
 
 struct MadeTransport {
   std::unique_ptr<engine::Transport> transport;
-  int wake = -1;  // the transport's: whoever writes to this eventfd wakes who sleeps on the transport
+  // What follows is the transport's.
+  int wake = -1;               // whoever writes to this eventfd wakes who sleeps on the transport
+  std::span<std::byte> notes;  // memory that others on this machine can read, even when this worker is dead
+  std::vector<std::span<const std::byte>> notes_of;  // by rank: theirs; of workers elsewhere there are none
 };
 
-// All workers make theirs at the same time; what they need of each other travels over the connections, by
-// rank. Throws invalid_argument where the choice does not reach all of them.
-MadeTransport make_transport(const TransportRequest& request, std::vector<cluster::Connection>& connections);
+// All workers of the epoch make theirs at the same time, before its first call. Throws invalid_argument where
+// the choice does not reach all of them, and the epoch's verdict if it ends meanwhile.
+MadeTransport make_transport(const TransportRequest& request, cluster::Epoch& epoch);
 
 // The engine that serves a device, by its type (absent: CPU). Throws unavailable for a type without engine.
 engine::DeviceEngine& engine_of(const Device& device);

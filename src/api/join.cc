@@ -1,6 +1,5 @@
 #include "api/join.h"
 
-#include <algorithm>
 #include <array>
 #include <bit>
 #include <fstream>
@@ -14,7 +13,7 @@
 
 #include <onesum/error.h>
 
-#include "api/engines.h"
+#include "api/community.h"
 #include "api/machine_constants.h"
 #include "base/bytes.h"
 #include "base/machine.h"
@@ -27,13 +26,15 @@ namespace {
 // What a worker tells all others when they meet.
 struct Offer {
   std::string machine;
-  std::string constants;  // worker 0's count
+  std::string constants;             // worker 0's count
+  std::vector<std::uint32_t> cores;  // that it may use
 };
 
 std::vector<std::byte> to_bytes(const Offer& offer) {
   ByteWriter out;
   out.text(offer.machine);
   out.text(offer.constants);
+  for (const std::uint32_t core : offer.cores) out.number(core);
   return out.take();
 }
 
@@ -42,7 +43,7 @@ Offer offer_from(std::span<const std::byte> bytes) {
   Offer offer;
   offer.machine = in.text();
   offer.constants = in.text();
-  in.expect_end();
+  while (in.left() > 0) offer.cores.push_back(in.number<std::uint32_t>());
   return offer;
 }
 
@@ -79,7 +80,8 @@ cluster::Met meet_others(const cluster::Invitation& invitation, const Config& co
   meeting.secret = secret_of(config);
   meeting.deadline = deadline;
   meeting.offer = to_bytes(offer);
-  meeting.settings = {{"ONESUM_TRANSPORT", std::string(to_string(config.transport))}};
+  meeting.settings = {{"ONESUM_TRANSPORT", std::string(to_string(config.transport))},
+                      {"ONESUM_CHECKSUMS", config.checksums ? "on" : "off"}};
   meeting.machine = offer.machine;
   std::unique_ptr<cluster::AddressBoard> board;
   if (const auto place = fixed_place(invitation.venue)) {
@@ -95,10 +97,11 @@ cluster::Met meet_others(const cluster::Invitation& invitation, const Config& co
   return cluster::meet(std::move(meeting));
 }
 
-std::vector<std::string> names_of(const std::vector<Device>& workers) {
-  std::vector<std::string> names;
-  for (const Device& worker : workers) names.push_back(worker.to_string());
-  return names;
+// As many as a quota leaves of them.
+std::vector<std::uint32_t> usable_cores() {
+  std::vector<std::uint32_t> cores = cores_of_process();
+  if (cores.size() > available_cores()) cores.resize(available_cores());
+  return cores;
 }
 
 }  // namespace
@@ -115,34 +118,26 @@ std::string machine_identity(const Config& config) {
 
 std::unique_ptr<Session> join(const cluster::Invitation& invitation, const Config& config) {
   const Clock::time_point deadline = now() + config.join_timeout;
-  const Offer mine{machine_identity(config), plan::to_json(constants_in_force().values)};
+  const Offer mine{machine_identity(config), plan::to_json(constants_in_force().values), usable_cores()};
   cluster::Met met = meet_others(invitation, config, mine, deadline);
 
-  std::vector<Offer> offers;
-  for (const std::vector<std::byte>& bytes : met.offers) offers.push_back(offer_from(bytes));
-  TransportRequest request;
-  request.rank = invitation.rank;
-  request.choice = config.transport;
-  request.faults = config.fault.value_or("");
-  request.deadline = deadline;
-  for (std::size_t r = 0; r < offers.size(); ++r) {
-    request.is_near.push_back(!mine.machine.empty() && offers[r].machine == mine.machine);
+  auto community = std::make_shared<Community>();
+  for (const std::vector<std::byte>& bytes : met.offers) {
+    const Offer offer = offer_from(bytes);
+    if (community->machines.empty()) community->constants = plan::constants_from_json(offer.constants);
+    community->machines.push_back(offer.machine);
+    community->cores.push_back(offer.cores);
   }
-  MadeTransport made = make_transport(request, met.connections);
-
-  SessionOptions options;
-  options.workers = invitation.workers;
-  options.constants = plan::constants_from_json(offers.front().constants);
-  options.progress = config.progress_timeout;
-  options.report = config.report;
-  const auto near = static_cast<std::size_t>(std::ranges::count(request.is_near, true));
-  options.is_crowded = near > available_cores();
-  cluster::EpochOptions epoch;
-  epoch.names = names_of(invitation.workers);
-  epoch.silence = config.progress_timeout;
-  epoch.wake = made.wake;
-  auto life = std::make_unique<cluster::Epoch>(invitation.rank, std::move(met.connections), std::move(epoch));
-  return std::make_unique<Session>(std::move(made.transport), std::move(life), std::move(options));
+  community->workers = invitation.workers;
+  community->transport = config.transport;
+  community->checksums = config.checksums;
+  community->progress_timeout = config.progress_timeout;
+  community->join_timeout = config.join_timeout;
+  community->report = config.report;
+  community->links =
+      std::make_shared<cluster::Links>(invitation.rank, std::move(met.connections), config.progress_timeout);
+  community->faults = config.fault.value_or("");
+  return open_first_session(community, deadline);
 }
 
 }  // namespace onesum::api

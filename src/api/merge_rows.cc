@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <variant>
@@ -30,27 +31,17 @@ template <class... Args>
 
 const IndexedSlices& slices_of(const Value& value) { return std::get<IndexedSlices>(value); }
 
-bool is_sparse(const Value& value) { return std::holds_alternative<IndexedSlices>(value); }
-
-std::optional<Shape> dense_shape_of(const DistributedValues& value) {
-  for (const Value& replica : value.values()) {
-    if (slices_of(replica).dense_shape) return slices_of(replica).dense_shape;
-  }
-  return std::nullopt;
-}
-
-// The values of `rows` rows like those of `value`.
-Shape shape_of(const DistributedValues& value, std::size_t rows) {
-  const Shape& one = slices_of(value.value(0)).values.shape();
-  std::vector<std::int64_t> extents(one.extents().begin(), one.extents().end());
+// `shape` with so many rows.
+Shape with_rows(const Shape& shape, std::size_t rows) {
+  std::vector<std::int64_t> extents(shape.extents().begin(), shape.extents().end());
   extents.front() = static_cast<std::int64_t>(rows);
   return Shape(std::span<const std::int64_t>(extents));
 }
 
-// Of one row of `value`.
-std::size_t elements_of(const DistributedValues& value) { return shape_of(value, 1).elements(); }
-
-std::size_t rows_of(const Value& value) { return slices_of(value).indices.shape().elements(); }
+// What indices must be less than.
+std::optional<std::int64_t> bound_of(const std::optional<Shape>& dense_shape) {
+  return dense_shape ? std::optional((*dense_shape)[0]) : std::nullopt;
+}
 
 // --- overlaps ----------------------------------------------------------------------------------------
 
@@ -129,43 +120,44 @@ void write_indices(const RowGroups& groups, std::span<const Value> results) {
 
 }  // namespace
 
-MergeRows::MergeRows(const CallTraits& traits, const Pairs& pairs, const CommunicationOptions& options,
-                     const planner::Placement& placement)
-    : traits_(traits) {
-  const planner::Resolved resolved =
-      planner::resolve(describe(traits, pairs, options, placement.defaults), placement);
+MergeRows::MergeRows(const CallTraits& traits, const Pairs& pairs, planner::Request request,
+                     const planner::Placement& placement, std::optional<std::int32_t> own)
+    : traits_(traits), given_(pairs), request_(std::move(request)), placement_(placement), own_(own) {
+  planner::Resolved resolved = planner::resolve(request_, placement_);
+  devices_ = std::move(resolved.devices);
   for (std::size_t i = 0; i < pairs.size(); ++i) pairs_.push_back(pairs[i]);
   merges_.reserve(pairs.size());
   for (std::size_t s = 0; s < resolved.streams.size(); ++s) {
     const Stream& stream = resolved.streams[s];
     if (stream.part != StreamPart::kSliceValues) continue;
-    Pair& pair = pairs_[stream.pair];
-    const Merge& merge =
-        merges_.emplace_back(merge_of(pair, stream, resolved.streams[s + 1], resolved.devices));
+    const Merge& merge = merges_.emplace_back(merge_of(pairs_[stream.pair], stream, resolved.streams[s + 1]));
     check_results(merge);
-    if (merge.concatenation) {
-      pair.results = &*merge.concatenation;
-    } else {
-      pair.destinations = pair.destinations.first(1);
-    }
+    redirect(merge);
   }
-  if (traits.into) Memory(traits, pairs, placement.defaults).refuse_overlaps();
 }
 
-MergeRows::Merge MergeRows::merge_of(const Pair& pair, const Stream& values, const Stream& indices,
-                                     const std::vector<Device>& devices) const {
+bool MergeRows::is_here(const Device& device) const {
+  return !own_ || planner::rank_of(device, placement_) == *own_;
+}
+
+MergeRows::Merge MergeRows::merge_of(const Pair& pair, const Stream& values, const Stream& indices) const {
   Merge merge;
   merge.pair = values.pair;
   merge.value = pair.value;
   merge.results = pair.results;
+  merge.all_results = request_.pairs[values.pair].results;
   for (const collective::Target& target : values.task.destinations) {
-    merge.destinations.push_back(devices[static_cast<std::size_t>(target.device)]);
+    merge.destinations.push_back(devices_[static_cast<std::size_t>(target.device)]);
+    if (is_here(merge.destinations.back())) merge.here.push_back(merge.destinations.back());
   }
+  merge.rows = indices.replica_elements;
+  merge.shape = values.result_shape;
+  merge.dtype = values.result_dtype;
   merge.index_dtype = indices.result_dtype;
   merge.result_dtype = result_dtype(traits_.op, values.result_dtype);
-  merge.dense_shape = dense_shape_of(*pair.value);
+  merge.dense_shape = values.dense_shape;
   if (traits_.into) {
-    const Device& device = merge.destinations.front();
+    const Device& device = merge.here.front();
     merge.concatenation = PerReplica(
         IndexedSlices{Tensor::empty(values.result_dtype, values.result_shape, device),
                       Tensor::empty(indices.result_dtype, indices.result_shape, device), std::nullopt});
@@ -173,36 +165,64 @@ MergeRows::Merge MergeRows::merge_of(const Pair& pair, const Stream& values, con
   return merge;
 }
 
+// The value goes to its concatenations: one here, and one in every other process that has destinations.
+void MergeRows::redirect(const Merge& merge) {
+  Pair& pair = pairs_[merge.pair];
+  if (merge.concatenation) {
+    pair.results = &*merge.concatenation;
+  } else {
+    pair.destinations = std::span(merge.here).first(merge.here.empty() ? 0 : 1);
+    pair.destination_is_text = false;
+  }
+  planner::PairInfo& described = request_.pairs[merge.pair];
+  described.destination_is_text = false;
+  described.destinations.clear();
+  described.results.clear();
+  described.in_place_of.clear();
+  for (const Device& device : merge.destinations) {
+    const auto is_of_its_process = [&](const Device& other) {
+      return !own_ || planner::rank_of(other, placement_) == planner::rank_of(device, placement_);
+    };
+    if (std::ranges::none_of(described.destinations, is_of_its_process))
+      described.destinations.push_back(device);
+  }
+}
+
+std::string MergeRows::name_of_replica(const Merge& merge, std::size_t replica) const {
+  return fmt::format("{}: replica {}", planner::name_of_pair(traits_.kind, merge.pair), replica);
+}
+
 std::string MergeRows::name_of_result(const Merge& merge, std::size_t destination) const {
   return fmt::format("{}: result on {}", planner::name_of_pair(traits_.kind, merge.pair),
                      merge.destinations[destination].to_string());
 }
 
-// The caller's memory must be what the call would have returned; its rows are counted later.
+// The callers' memory must be what the call would have returned; its rows are counted later.
 void MergeRows::check_results(const Merge& merge) const {
-  if (merge.results == nullptr) return;
-  const Tensor& values = slices_of(merge.value->value(0)).values;
-  for (std::size_t d = 0; d < merge.results->size(); ++d) {
+  for (std::size_t d = 0; d < merge.all_results.size(); ++d) {
     const std::string name = name_of_result(merge, d);
-    if (!is_sparse(merge.results->value(d))) refuse("{} is dense, the value is sparse", name);
-    const IndexedSlices& result = slices_of(merge.results->value(d));
-    if (result.values.dtype() != merge.result_dtype) {
-      refuse("{} (values) is of {}, expected {}{}", name, to_string(result.values.dtype()),
-             to_string(merge.result_dtype),
-             merge.result_dtype == values.dtype()
-                 ? ""
-                 : fmt::format(" (the mean of {})", to_string(values.dtype())));
+    const planner::ComponentInfo& result = merge.all_results[d];
+    if (!result.indices) refuse("{} is dense, the value is sparse", name);
+    if (result.tensor.dtype != merge.result_dtype) {
+      refuse(
+          "{} (values) is of {}, expected {}{}", name, to_string(result.tensor.dtype),
+          to_string(merge.result_dtype),
+          merge.result_dtype == merge.dtype ? "" : fmt::format(" (the mean of {})", to_string(merge.dtype)));
     }
-    if (result.indices.dtype() != merge.index_dtype) {
-      refuse("{} (indices) is of {}, expected {}", name, to_string(result.indices.dtype()),
+    if (result.indices->dtype != merge.index_dtype) {
+      refuse("{} (indices) is of {}, expected {}", name, to_string(result.indices->dtype),
              to_string(merge.index_dtype));
     }
-    const Shape expected = shape_of(*merge.value, rows_of(merge.results->value(d)));
-    if (result.values.shape() != expected) {
-      refuse("{} (values) has shape {}, expected {}", name, result.values.shape().to_string(),
+    const Shape expected = with_rows(merge.shape, result.indices->shape.elements());
+    if (result.tensor.shape != expected) {
+      refuse("{} (values) has shape {}, expected {}", name, result.tensor.shape.to_string(),
              expected.to_string());
     }
   }
+}
+
+void MergeRows::refuse_overlaps() const {
+  if (traits_.into) Memory(traits_, given_, placement_.defaults).refuse_overlaps();
 }
 
 void MergeRows::explain_in(planner::Planned& planned) const {
@@ -222,14 +242,36 @@ void MergeRows::explain_in(planner::Planned& planned) const {
   }
 }
 
+void MergeRows::check_indices() const {
+  for (const Merge& merge : merges_) {
+    for (std::size_t r = 0; r < merge.value->size(); ++r)
+      checked_indices(slices_of(merge.value->value(r)), bound_of(merge.dense_shape),
+                      name_of_replica(merge, r));
+  }
+}
+
 void MergeRows::read_indices() {
   for (Merge& merge : merges_) {
-    const auto bound = merge.dense_shape ? std::optional((*merge.dense_shape)[0]) : std::nullopt;
     std::vector<std::vector<std::size_t>> indices;
     for (std::size_t r = 0; r < merge.value->size(); ++r) {
-      indices.push_back(
-          checked_indices(slices_of(merge.value->value(r)), bound,
-                          fmt::format("{}: replica {}", planner::name_of_pair(traits_.kind, merge.pair), r)));
+      indices.push_back(checked_indices(slices_of(merge.value->value(r)), bound_of(merge.dense_shape),
+                                        name_of_replica(merge, r)));
+    }
+    merge.groups = group_rows(indices);
+    check_rows(merge);
+  }
+}
+
+void MergeRows::read_indices(std::span<const Mirrored> results) {
+  for (Merge& merge : merges_) {
+    if (merge.here.empty()) continue;
+    const IndexedSlices& all = traits_.into ? merge.concatenation->slices() : results[merge.pair].slices();
+    std::vector<std::vector<std::size_t>> indices;
+    std::size_t first = 0;
+    for (std::size_t r = 0; r < merge.rows.size(); ++r) {
+      indices.push_back(checked_indices(IndexRange{all.indices, first, merge.rows[r]},
+                                        bound_of(merge.dense_shape), name_of_replica(merge, r)));
+      first += merge.rows[r];
     }
     merge.groups = group_rows(indices);
     check_rows(merge);
@@ -237,10 +279,9 @@ void MergeRows::read_indices() {
 }
 
 void MergeRows::check_rows(const Merge& merge) const {
-  if (merge.results == nullptr) return;
   const std::size_t expected = merge.groups.rows.size();
-  for (std::size_t d = 0; d < merge.results->size(); ++d) {
-    const std::size_t found = rows_of(merge.results->value(d));
+  for (std::size_t d = 0; d < merge.all_results.size(); ++d) {
+    const std::size_t found = merge.all_results[d].indices->shape.elements();
     if (found == expected) continue;
     refuse("{} has {} row(s), expected {}: the {} row(s) of all replicas have so many different indices",
            name_of_result(merge, d), found, expected, merge.groups.positions.size());
@@ -254,8 +295,11 @@ std::vector<Mirrored> MergeRows::finish(std::vector<Mirrored> results, Clock::ti
       merge.concatenation.reset();
     } else {
       std::vector<Value> made = make_results(merge);
-      write(merge, results[merge.pair].slices(), made, deadline);
-      results[merge.pair] = Mirrored(std::move(made));
+      if (!made.empty()) write(merge, results[merge.pair].slices(), made, deadline);
+      std::vector<Device> elsewhere;
+      std::ranges::remove_copy_if(merge.destinations, std::back_inserter(elsewhere),
+                                  [&](const Device& device) { return is_here(device); });
+      results[merge.pair] = Mirrored(std::move(made), std::move(elsewhere));
     }
     merge.groups = {};
   }
@@ -265,9 +309,9 @@ std::vector<Mirrored> MergeRows::finish(std::vector<Mirrored> results, Clock::ti
 std::vector<Value> MergeRows::make_results(const Merge& merge) const {
   const std::size_t rows = merge.groups.rows.size();
   std::vector<Value> results;
-  for (const Device& device : merge.destinations) {
+  for (const Device& device : merge.here) {
     results.emplace_back(IndexedSlices{
-        Tensor::empty(merge.result_dtype, shape_of(*merge.value, rows), device),
+        Tensor::empty(merge.result_dtype, with_rows(merge.shape, rows), device),
         Tensor::empty(merge.index_dtype, {static_cast<std::int64_t>(rows)}, device), merge.dense_shape});
   }
   return results;
@@ -275,10 +319,10 @@ std::vector<Value> MergeRows::make_results(const Merge& merge) const {
 
 engine::ReduceForm MergeRows::form_of(const Merge& merge) const {
   engine::ReduceForm form;
-  form.input = element_of(slices_of(merge.value->value(0)).values.dtype());
+  form.input = element_of(merge.dtype);
   form.accumulator = accumulator_of(traits_.op, form.input);
   form.output = element_of(merge.result_dtype);
-  form.divisor = traits_.op == ReduceOp::kMean ? static_cast<std::int64_t>(merge.value->size()) : 1;
+  form.divisor = traits_.op == ReduceOp::kMean ? static_cast<std::int64_t>(merge.rows.size()) : 1;
   return form;
 }
 
@@ -290,15 +334,24 @@ void MergeRows::write(const Merge& merge, const IndexedSlices& concatenation, st
   }
   const RowSums sums{.groups = merge.groups,
                      .form = form_of(merge),
-                     .row_elements = elements_of(*merge.value),
+                     .row_elements = with_rows(merge.shape, 1).elements(),
                      .values = static_cast<const std::byte*>(concatenation.values.memory()),
                      .destinations = destinations};
-  add_rows(sums, engine_of(merge.destinations.front()), deadline);
+  add_rows(sums, engine_of(merge.here.front()), deadline);
   if (merge.index_dtype == DType::kInt64) {
     write_indices<std::int64_t>(merge.groups, results);
   } else {
     write_indices<std::int32_t>(merge.groups, results);
   }
+}
+
+bool merges_rows(const planner::Request& request) {
+  const bool reduces =
+      request.kind == planner::CallKind::kReduce || request.kind == planner::CallKind::kBatchReduce;
+  return reduces && request.options.sparse_rows == SparseRows::kMergeDuplicates &&
+         std::ranges::any_of(request.pairs, [](const planner::PairInfo& pair) {
+           return !pair.replicas.empty() && pair.replicas.front().indices;
+         });
 }
 
 }  // namespace onesum::api

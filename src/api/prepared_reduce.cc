@@ -32,21 +32,19 @@ PreparedReduce::State::State(std::shared_ptr<CrossDeviceOps::Impl> on, ReduceOp 
   } catch (const Error& error) {
     ops->refuse(error, {});
   }
-  const Device& defaults = ops->cluster.state().defaults;
   if (values.empty()) return;
-  const api::CallKey key = api::key_of(traits, arguments.pairs(), options, defaults);
-  if (key.mixes_dense_and_sparse || key.merges_rows) {
-    // For what it refuses; with other processes the call itself does.
-    if (!ops->cluster.state().session) ops->plan_call(traits, arguments.pairs(), options);
+  if (ops->cluster.state().session) {
+    const Clock::time_point start = now();
+    const cluster::Sequence::Turn turn = ops->take_turn(options, start);
+    bound = ops->bind_with_others(traits, arguments.pairs(), options, start);
     return;
   }
-  const Clock::time_point start = now();
-  if (ops->cluster.state().session) {  // a call that all make
-    const cluster::Sequence::Turn turn = ops->take_turn(options, start);
-    bound = ops->bind(traits, arguments.pairs(), options, start);
-  } else {
-    bound = ops->bind(traits, arguments.pairs(), options, start);
+  const api::CallKey key = api::key_of(traits, arguments.pairs(), options, ops->cluster.state().defaults);
+  if (key.mixes_dense_and_sparse || key.merges_rows) {
+    ops->plan_call(traits, arguments.pairs(), options);  // for what it refuses
+    return;
   }
+  bound = ops->bind(traits, arguments.pairs(), options);
   bound->set_addresses(arguments.pairs());
 }
 

@@ -8,6 +8,7 @@
 
 #include <onesum/error.h>
 
+#include "api/community.h"
 #include "base/log.h"
 #include "planner/joint_request.h"
 
@@ -75,15 +76,17 @@ void Session::quit() noexcept {
 
 // Tells `onesum run`.
 void Session::report() noexcept {
-  if (!options_.report || std::exchange(has_reported_, true)) return;
+  const std::optional<ReportTarget>& target = options_.community->report;
+  if (!target || std::exchange(has_reported_, true)) return;
   using Seconds = std::chrono::duration<double>;
   WorkerReport report{calls_, bytes_, Seconds(waited_).count()};
   const auto most = std::ranges::max_element(waited_for_);
   if (most != waited_for_.end() && most->count() > 0) {
-    report.most_waited_for = static_cast<unsigned>(most - waited_for_.begin());
+    const auto rank = static_cast<std::size_t>(most - waited_for_.begin());
+    report.most_waited_for = static_cast<unsigned>(epoch_->group().seats[rank]);
     report.waited_for_it_seconds = Seconds(*most).count();
   }
-  send_report(*options_.report, report);
+  send_report(*target, report);
 }
 
 void Session::give_up(const Error& error) {
@@ -100,6 +103,8 @@ void Session::count(std::size_t bytes, const exec::Waiting& waiting) noexcept {
   if (waiting.longest_for >= 0) waited_for_[static_cast<std::size_t>(waiting.longest_for)] += waiting.longest;
 }
 
+const plan::CostConstants& Session::constants() const noexcept { return options_.community->constants; }
+
 exec::Site Session::site(engine::DeviceEngine& engine) const {
   return {engine, epoch_->rank(), transport_->limits()};
 }
@@ -109,11 +114,14 @@ class Session::Call::Watch final : public exec::Watch {
  public:
   explicit Watch(Call& call) : call_(call), epoch_(*call.session_.epoch_) {}
 
+  void begin(std::uint64_t beat) noexcept override { recorder().set_progress(beat, -1); }
+
   bool must_end() const noexcept override { return epoch_.has_ended(); }
 
   void look(int peer, std::uint64_t beat) override {
     epoch_.check();
     epoch_.set_progress(beat, peer);
+    recorder().set_progress(beat, peer);
     if (peer < 0) return;
     if (peer != peer_) {
       peer_ = peer;
@@ -128,6 +136,7 @@ class Session::Call::Watch final : public exec::Watch {
 
   void go_on(std::uint64_t beat) noexcept override {
     epoch_.set_progress(beat, -1);
+    recorder().set_progress(beat, -1);
     peer_ = -1;
   }
 
@@ -146,6 +155,7 @@ class Session::Call::Watch final : public exec::Watch {
   }
 
  private:
+  cluster::FlightRecorder& recorder() const noexcept { return call_.session_.options_.recorder; }
   std::string waited() const { return seconds_of(now() - since_); }
 
   void check_left(const cluster::Sighting& sighting) {
@@ -165,7 +175,7 @@ class Session::Call::Watch final : public exec::Watch {
     const bool works = sighting.where.is_inside && sighting.where.waits_for < 0;
     const Clock::time_point since = std::max(since_, sighting.progressed);
     if (!works || sighting.where.calls != call_.number_ + 1) return;
-    if (now() - since < call_.session_.options_.progress) return;
+    if (now() - since < call_.session_.options_.community->progress_timeout) return;
     call_.fail(ErrorCode::kAborted, peer_,
                fmt::format("{} is in {} and made no progress for {}", epoch_.name_of(peer_), call_.name(),
                            seconds_of(now() - since)));
@@ -199,11 +209,20 @@ Session::Call::Call(Session& session, std::uint64_t words, Clock::time_point dea
     throw;
   }
   number_ = session_.epoch_->enter(words);
+  session_.options_.recorder.enter(number_);
 }
 
 Session::Call::~Call() {
+  const bool has_completed = std::uncaught_exceptions() == exceptions_;
+  if (has_completed) session_.completed_.store(session_.completed_calls() + 1, std::memory_order_relaxed);
+  session_.options_.recorder.leave(has_completed);
   session_.epoch_->leave();
   session_.is_inside_.store(false);
+}
+
+void Session::Call::set_text(std::string_view text) noexcept {
+  text_ = text;
+  session_.options_.recorder.describe(text);
 }
 
 std::string Session::Call::name() const {
@@ -221,7 +240,7 @@ JointCall Session::Call::join_with(const planner::Request& mine, std::exception_
   statement.call = number_;
   if (!refusal) {
     statement.text = told_ = planner::describe(mine);
-    text_ = told_;
+    set_text(told_);
     statement.request = planner::to_bytes(mine);
     if (statement.request.size() > cluster::kMostOfferBytes) {
       refusal = std::make_exception_ptr(Error(
@@ -259,9 +278,7 @@ std::vector<cluster::Statement> Session::Call::exchange(const cluster::Statement
       fail(all[r].code, rank,
            fmt::format("{} refused call {}: {}", session_.epoch_->name_of(rank), number_, all[r].text));
     }
-    // A barrier asks for nothing.
-    if (!mine.is_refused && all[r].request.empty() != mine.request.empty())
-      fail_by_difference(mine, all[r], rank);
+    if (!mine.is_refused && all[r].subject != mine.subject) fail_by_difference(mine, all[r], rank);
   }
   return all;
 }
@@ -274,27 +291,36 @@ void Session::Call::fail_by_difference(const cluster::Statement& mine, const clu
                    epoch.name_of(epoch.rank()), mine.text, epoch.name_of(rank), other.text, number_));
 }
 
-void Session::Call::barrier() {
-  cluster::Statement statement;
-  statement.call = number_;
-  statement.text = "barrier";
-  exchange(statement, nullptr);
+std::vector<cluster::Statement> Session::Call::agree(cluster::Statement mine,
+                                                     const std::function<void()>& check) {
+  mine.call = number_;
+  told_ = mine.text;
+  set_text(told_);
+  std::exception_ptr refusal;
+  try {
+    if (check) check();
+  } catch (const Error&) {
+    refusal = std::current_exception();
+    describe_refusal(refusal, mine);
+  }
+  return exchange(mine, refusal);
 }
 
-exec::Waiting Session::Call::run(exec::Instance& instance, const Fingerprint& fingerprint,
-                                 std::size_t bytes) {
+exec::Waiting Session::Call::run(exec::Instance& instance, const Fingerprint& fingerprint, std::size_t bytes,
+                                 exec::FunctionCaller* caller) {
   Hasher token;
   token.add(fingerprint.low);
   token.add(fingerprint.high);
   token.add(instance.program().skeleton.low);
   token.add(instance.program().skeleton.high);
   token.add(number_);
+  session_.options_.recorder.set_token(token.finish().low);
   Watch watch(*this);
   const exec::Crossing crossing{*session_.transport_, watch, session_.beats_, token.finish().low,
                                 session_.options_.is_crowded};
   const auto rounds = static_cast<std::uint64_t>(instance.program().rounds.size());
   try {
-    const exec::Waiting waiting = exec::Executor::run(instance, deadline_, nullptr, &crossing);
+    const exec::Waiting waiting = exec::Executor::run(instance, deadline_, caller, &crossing);
     session_.beats_ += rounds;
     session_.epoch_->set_progress(session_.beats_, -1);
     session_.count(bytes, waiting);
@@ -312,18 +338,21 @@ void Session::Call::end_after(const std::exception_ptr& exception) {
   if (was_over) epoch.throw_verdict();
   try {
     std::rethrow_exception(exception);
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::kDeadlineExceeded) {
-      fail(error.code(), epoch.rank(),
+  } catch (const std::exception& error) {  // also what a caller's function threw
+    const auto* const own = dynamic_cast<const Error*>(&error);
+    if (own != nullptr && own->code() == ErrorCode::kDeadlineExceeded) {
+      fail(own->code(), epoch.rank(),
            fmt::format("{} did not finish within the timeout of {}: {}", name(), epoch.name_of(epoch.rank()),
                        error.what()));
     }
     epoch.accuse({ErrorCode::kAborted, epoch.rank(), number_,
                   fmt::format("{} failed in {}: {}", epoch.name_of(epoch.rank()), name(), error.what())});
+    epoch.await_verdict();  // a process that ended at once would be found gone before the others hear why
     throw;
   } catch (...) {
     epoch.accuse({ErrorCode::kAborted, epoch.rank(), number_,
                   fmt::format("{} failed in {}", epoch.name_of(epoch.rank()), name())});
+    epoch.await_verdict();  // a process that ended at once would be found gone before the others hear why
     throw;
   }
 }

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,8 +21,8 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "base/worker_report.h"
 #include "cluster/epoch.h"
+#include "cluster/flight_recorder.h"
 #include "engine/transport.h"
 #include "exec/bind.h"
 #include "exec/executor.h"
@@ -30,13 +31,16 @@
 
 namespace onesum::api {
 
+struct Community;
+
 struct SessionOptions {
-  std::vector<Device> workers;    // of all ranks
-  plan::CostConstants constants;  // worker 0's
-  std::chrono::milliseconds progress{
-      60000};                            // a worker inside a call that does nothing for so long has failed
+  std::shared_ptr<const Community> community;
+  std::vector<Device> workers;           // of all ranks
+  std::vector<std::int32_t> machines{};  // of all ranks, numbered (api/machine_numbers.h)
   bool is_crowded = false;               // more workers than cores on this machine
-  std::optional<ReportTarget> report{};  // who is told at the end what this worker did
+  cluster::FlightRecorder recorder{};
+  std::optional<std::uint32_t>
+      life{};  // which one of the first group's, after shrinking; none: another group
 };
 
 // A call that all workers make, put together.
@@ -57,7 +61,10 @@ class Session {
   int rank() const noexcept { return epoch_->rank(); }
   int size() const noexcept { return epoch_->size(); }
   const std::vector<Device>& workers() const noexcept { return options_.workers; }
-  const plan::CostConstants& constants() const noexcept { return options_.constants; }
+  const std::vector<std::int32_t>& machines() const noexcept { return options_.machines; }
+  const std::shared_ptr<const Community>& community() const noexcept { return options_.community; }
+  const plan::CostConstants& constants() const noexcept;
+  const std::optional<std::uint32_t>& life() const noexcept { return options_.life; }
   cluster::Epoch& epoch() noexcept { return *epoch_; }
   engine::Transport& transport() noexcept { return *transport_; }
   exec::Site site(engine::DeviceEngine& engine) const;
@@ -86,8 +93,15 @@ class Session {
       return join_with(mine, refusal);
     }
 
-    // Returns when all workers have come to it.
-    void barrier();
+    // Tells the others what this worker calls, and returns what all said when all have. Refusals and
+    // differences as with join(); `check` throws this worker's own.
+    std::vector<cluster::Statement> agree(cluster::Statement mine, const std::function<void()>& check = {});
+
+    // Ends the session with the error that two workers call differently.
+    [[noreturn]] void fail_by_difference(const cluster::Statement& mine, const cluster::Statement& other,
+                                         int rank);
+
+    std::uint64_t number() const noexcept { return number_; }
 
     // Something failed here that the others know nothing of: ends the session and throws it.
     [[noreturn]] void end_after(const std::exception_ptr& exception);
@@ -107,25 +121,25 @@ class Session {
     }
 
     // Runs a program that all have bound alike. Any error ends the session.
-    // `bytes`: of what is passed, for the report.
-    exec::Waiting run(exec::Instance& instance, const Fingerprint& fingerprint, std::size_t bytes);
+    // `bytes`: of what is passed, for the report. `caller`: of programs with calls.
+    exec::Waiting run(exec::Instance& instance, const Fingerprint& fingerprint, std::size_t bytes,
+                      exec::FunctionCaller* caller = nullptr);
 
     // How messages name the call; must live as long as it.
-    void set_text(std::string_view text) { text_ = text; }
+    void set_text(std::string_view text) noexcept;
 
    private:
     class Watch;
     JointCall join_with(const planner::Request& mine, std::exception_ptr refusal);
     std::vector<cluster::Statement> exchange(const cluster::Statement& mine,
                                              const std::exception_ptr& refusal);
-    [[noreturn]] void fail_by_difference(const cluster::Statement& mine, const cluster::Statement& other,
-                                         int rank);
     [[noreturn]] void fail(ErrorCode code, int suspect, const std::string& text);
     std::string name() const;
 
     Session& session_;
     Clock::time_point deadline_;
     std::uint64_t number_;
+    int exceptions_ = std::uncaught_exceptions();  // when it began
     std::string_view text_;
     std::string told_;  // by join()
   };
@@ -153,6 +167,12 @@ class Session {
   // the verdict.
   [[noreturn]] void give_up(const Error& error);
 
+  // Calls that this worker has completed, and those of the session that this one came from which all workers
+  // of this one have.
+  std::uint64_t completed_calls() const noexcept { return completed_.load(std::memory_order_relaxed); }
+  std::uint64_t completed_by_all() const noexcept { return completed_by_all_; }
+  void set_completed_by_all(std::uint64_t calls) noexcept { completed_by_all_ = calls; }
+
   // The others are told, and every call throws from now on, also one that is under way. Any thread.
   void close() noexcept;
 
@@ -164,7 +184,9 @@ class Session {
   std::unique_ptr<engine::Transport> transport_;
   std::unique_ptr<cluster::Epoch> epoch_;
   SessionOptions options_;
-  std::uint64_t beats_ = 0;  // of all calls so far
+  std::uint64_t beats_ = 0;                   // of all calls so far
+  std::atomic<std::uint64_t> completed_ = 0;  // relaxed: a number that somebody may ask for
+  std::uint64_t completed_by_all_ = 0;
   // What all calls did together.
   std::uint64_t calls_ = 0;
   std::uint64_t bytes_ = 0;

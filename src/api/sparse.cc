@@ -180,11 +180,17 @@ void check_slices(const IndexedSlices& slices, std::string_view name, const Devi
 
 std::vector<std::size_t> checked_indices(const IndexedSlices& slices, std::optional<std::int64_t> bound,
                                          std::string_view name) {
-  const auto* const memory = static_cast<const std::byte*>(slices.indices.memory());
-  const bool is_wide = slices.indices.dtype() == DType::kInt64;
-  std::vector<std::size_t> indices(slices.indices.shape().elements());
+  return checked_indices(IndexRange{slices.indices, 0, slices.indices.shape().elements()}, bound, name);
+}
+
+std::vector<std::size_t> checked_indices(const IndexRange& range, std::optional<std::int64_t> bound,
+                                         std::string_view name) {
+  const auto* const memory = static_cast<const std::byte*>(range.indices.memory());
+  const bool is_wide = range.indices.dtype() == DType::kInt64;
+  std::vector<std::size_t> indices(range.count);
   for (std::size_t row = 0; row < indices.size(); ++row) {
-    const std::int64_t index = is_wide ? load<std::int64_t>(memory, row) : load<std::int32_t>(memory, row);
+    const std::size_t at = range.first + row;
+    const std::int64_t index = is_wide ? load<std::int64_t>(memory, at) : load<std::int32_t>(memory, at);
     if (index < 0 || (bound && index >= *bound)) {
       refuse(name, "row " + std::to_string(row) + " has index " + std::to_string(index) +
                        "; expected 0 or more" +

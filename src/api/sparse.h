@@ -20,8 +20,17 @@ namespace onesum::api {
 // devices that are compared.
 void check_slices(const IndexedSlices& slices, std::string_view name, const Device& defaults = {});
 
-// The indices of well-formed slices. Throws invalid_argument, beginning with `name`, for one that is negative
-// or not below the bound, if there is one, naming its row, the index and the bound.
+// Some of the indices of slices: `count` from number `first` on.
+struct IndexRange {
+  const Tensor& indices;
+  std::size_t first = 0;
+  std::size_t count = 0;
+};
+
+// Throws invalid_argument, beginning with `name`, for an index that is negative or not below the bound, if
+// there is one, naming its row in the range, the index and the bound.
+std::vector<std::size_t> checked_indices(const IndexRange& range, std::optional<std::int64_t> bound,
+                                         std::string_view name);
 std::vector<std::size_t> checked_indices(const IndexedSlices& slices, std::optional<std::int64_t> bound,
                                          std::string_view name);
 

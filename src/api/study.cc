@@ -2,6 +2,7 @@
 
 #include <onesum/error.h>
 
+#include "api/cluster_state.h"
 #include "base/element.h"
 #include "collective/all_reduce.h"
 #include "collective/streamed.h"
@@ -28,6 +29,7 @@ collective::Topology topology_of(const StudiedAllReduce& study) {
     topology.hosts.push_back(static_cast<std::int32_t>(w * study.devices));
     topology.device_rank.insert(topology.device_rank.end(), study.devices, static_cast<std::int32_t>(w));
   }
+  if (study.machines > 1) topology.machines = even_machine_numbers(study.workers, study.machines);
   if (study.gpus) add_hosts(study, topology);
   return topology;
 }
@@ -70,6 +72,21 @@ plan::Pack pack_of(const collective::Task& task) {
 }
 
 }  // namespace
+
+std::vector<std::int32_t> even_machine_numbers(std::size_t workers, std::size_t machines) {
+  std::vector<std::int32_t> numbers;
+  for (std::size_t worker = 0; worker < workers; ++worker) {
+    numbers.push_back(static_cast<std::int32_t>(worker * machines / workers));
+  }
+  return numbers;
+}
+
+Cluster embedded_on_machines(const std::vector<std::string>& worker_devices, int devices_per_worker,
+                             const std::string& type, std::size_t machines) {
+  const Cluster cluster = Cluster::embedded(worker_devices, devices_per_worker, type);
+  cluster.state().machines = even_machine_numbers(worker_devices.size(), machines);
+  return cluster;
+}
 
 SimulatedAllReduce simulate(const StudiedAllReduce& study, std::size_t elements,
                             const plan::CostConstants& constants) {

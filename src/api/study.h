@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <onesum/all_reduce_spec.h>
+#include <onesum/cluster.h>
 #include <onesum/dtype.h>
 #include <onesum/options.h>
 
@@ -27,7 +29,15 @@ struct StudiedAllReduce {
   Numerics numerics = Numerics::kCanonical;
   bool gpus =
       false;  // devices are GPUs, beside which every worker has its CPU; else CPUs, the first its CPU:0
+  std::size_t machines = 1;  // among which the workers are divided in rank order, as evenly as can be
 };
+
+// Of each worker, the machine that it is on.
+std::vector<std::int32_t> even_machine_numbers(std::size_t workers, std::size_t machines);
+
+// Embedded workers whose calls are planned as if they were divided among machines like that.
+Cluster embedded_on_machines(const std::vector<std::string>& worker_devices, int devices_per_worker,
+                             const std::string& type, std::size_t machines);
 
 struct SimulatedAllReduce {
   std::string algorithm;

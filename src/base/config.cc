@@ -98,6 +98,11 @@ void set_transport(Config& config, std::string_view name, std::string_view value
   config.transport = static_cast<TransportChoice>(found - kTransports.begin());
 }
 
+void set_checksums(Config& config, std::string_view name, std::string_view value) {
+  if (value != "on" && value != "off") refuse(name, value, "on or off");
+  config.checksums = value == "on";
+}
+
 void set_machine(Config& config, std::string_view name, std::string_view value) {
   constexpr std::size_t kLongest = 255;
   if (value.empty() || value.size() > kLongest) {
@@ -142,7 +147,7 @@ struct Setting {
   std::string_view name;
   void (*set)(Config&, std::string_view name, std::string_view value);
 };
-constexpr std::array<Setting, 15> kSettings = {{
+constexpr std::array<Setting, 16> kSettings = {{
     {"ONESUM_THREADS", set_threads},
     {"ONESUM_POOL_BYTES", set_pool_bytes},
     {"ONESUM_LOG", set_log},
@@ -153,6 +158,7 @@ constexpr std::array<Setting, 15> kSettings = {{
     {"ONESUM_SECRET", set_secret},
     {"ONESUM_SECRET_FILE", set_secret_file},
     {"ONESUM_TRANSPORT", set_transport},
+    {"ONESUM_CHECKSUMS", set_checksums},
     {"ONESUM_MACHINE", set_machine},
     {"ONESUM_PROGRESS_TIMEOUT", set_progress_timeout},
     {"ONESUM_JOIN_TIMEOUT", set_join_timeout},

@@ -51,6 +51,8 @@ struct Config {
   std::optional<std::string> secret_file;
   // ONESUM_TRANSPORT
   TransportChoice transport = TransportChoice::kAuto;
+  // ONESUM_CHECKSUMS: messages over the network have one, which is verified on arrival.
+  bool checksums = false;
   // ONESUM_MACHINE: workers with the same text are on one machine; absent: found out.
   std::optional<std::string> machine;
   // ONESUM_PROGRESS_TIMEOUT: a worker that makes no progress inside a call for so long has failed.

@@ -16,15 +16,6 @@ namespace {
 constexpr double kNoQuota = std::numeric_limits<double>::infinity();
 constexpr std::size_t kMostCores = 8192;
 
-unsigned cores_of_affinity_mask() noexcept {
-  cpu_set_t* const set = CPU_ALLOC(kMostCores);
-  if (set == nullptr) return 1;
-  const std::size_t bytes = CPU_ALLOC_SIZE(kMostCores);
-  const int cores = sched_getaffinity(0, bytes, set) == 0 ? CPU_COUNT_S(bytes, set) : 1;
-  CPU_FREE(set);
-  return static_cast<unsigned>(std::max(cores, 1));
-}
-
 // The process's path in the unified hierarchy: the line "0::/path" of /proc/self/cgroup; "" if there is none.
 std::string cgroup_path(const fs::path& root) {
   std::ifstream file(root / "proc/self/cgroup");
@@ -44,6 +35,20 @@ double quota_of(const fs::path& directory) {
 
 }  // namespace
 
+std::vector<std::uint32_t> cores_of_process() {
+  std::vector<std::uint32_t> cores;
+  cpu_set_t* const set = CPU_ALLOC(kMostCores);
+  if (set == nullptr) return cores;
+  const std::size_t bytes = CPU_ALLOC_SIZE(kMostCores);
+  if (sched_getaffinity(0, bytes, set) == 0) {
+    for (std::uint32_t core = 0; core < kMostCores; ++core) {
+      if (CPU_ISSET_S(core, bytes, set)) cores.push_back(core);
+    }
+  }
+  CPU_FREE(set);
+  return cores;
+}
+
 double cpu_quota(const fs::path& root) {
   // Mounted there where only version 2 is used, or beside version 1.
   for (const char* mount : {"sys/fs/cgroup", "sys/fs/cgroup/unified"}) {
@@ -61,7 +66,7 @@ double cpu_quota(const fs::path& root) {
 }
 
 unsigned available_cores(const fs::path& root) {
-  const unsigned cores = cores_of_affinity_mask();
+  const auto cores = std::max(1U, static_cast<unsigned>(cores_of_process().size()));
   const double quota = cpu_quota(root);
   return quota >= cores ? cores : std::max(1U, static_cast<unsigned>(quota));
 }

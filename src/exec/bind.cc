@@ -43,7 +43,6 @@ class Binder {
     program_->peers = slots_.peers;
     program_->phases = slots_.peers.empty() ? 1 : site.limits.phases;
     program_->memory_bytes.resize(slots_.first_box - tensor_slots);
-    limit_bytes_ = site.limits.bytes;
     find_call_results();
   }
 
@@ -74,8 +73,9 @@ class Binder {
       if (kept_[lane].empty() || kept_[lane].back() == 0) continue;
       BoundLane bound{static_cast<std::uint32_t>(program_->steps.size()), kept_[lane].back(),
                       static_cast<std::int32_t>(lane)};
-      for (const Step& step : plan_.lanes[lane].steps) {
-        if (is_kept(step)) program_->steps.push_back(bind_step(step));
+      const std::vector<Step>& steps = plan_.lanes[lane].steps;
+      for (std::size_t s = 0; s < steps.size(); ++s) {
+        if (is_kept(lane, s)) program_->steps.push_back(bind_step(steps[s]));
       }
       program_->lanes.push_back(bound);
     }
@@ -104,7 +104,7 @@ class Binder {
       const Buffer& temp = plan_.buffers[b];
       if (temp.role != Role::kTemp || layout_->table(temp.pack) == nullptr) continue;
       if (!is_own(temp.device) || is_call_result_[b]) continue;
-      reserve(slots_.temporaries[b], layout_->bytes_of(temp, temp.window));
+      reserve(slots_.temporaries[b], layout_->bytes_of_temporary(temp));
     }
     reserve(slots_.local_messages, layout_->mail().local_bytes);
   }
@@ -118,7 +118,6 @@ class Binder {
     for (std::size_t m = 0; m < messages_.all.size(); ++m) {
       const Posting& posting = layout_->mail().postings[m];
       if (posting.way == Way::kForeign) continue;
-      check_room(posting);
       number_of_message_[m] = static_cast<std::uint32_t>(program_->postings.size());
       program_->postings.push_back(posting);
       if (posting.way == Way::kIncoming) program_->incoming.push_back(posting.place);
@@ -138,16 +137,6 @@ class Binder {
     }
   }
 
-  // Only a pack that a function takes whole can be too long.
-  void check_room(const Posting& posting) const {
-    if (posting.way == Way::kLocal || posting.place.offset + posting.place.bytes <= limit_bytes_) return;
-    throw Error(ErrorCode::kUnimplemented,
-                "an accumulation_fn over several processes was given a tensor of " +
-                    std::to_string(posting.place.bytes) + " bytes; expected at most " +
-                    std::to_string(limit_bytes_ - posting.place.offset) +
-                    " bytes, which is what is shared between two of them");
-  }
-
   // Of each lane that runs here, how many of its first steps the round has, for every number of them.
   void number_lanes() {
     kept_.assign(plan_.lanes.size(), {});
@@ -156,8 +145,8 @@ class Binder {
     for (std::size_t lane = 0; lane < plan_.lanes.size(); ++lane) {
       if (own_ && plan_.lanes[lane].rank != *own_) continue;
       std::uint32_t kept = 0;
-      for (const Step& step : plan_.lanes[lane].steps) {
-        kept += is_kept(step) ? 1 : 0;
+      for (std::size_t s = 0; s < plan_.lanes[lane].steps.size(); ++s) {
+        kept += is_kept(lane, s) ? 1 : 0;
         kept_[lane].push_back(kept);
       }
       if (kept > 0) lane_numbers_[lane] = lanes++;
@@ -166,16 +155,21 @@ class Binder {
 
   // Steps of packs that are not in the round are left out, and so are those that say nothing to a run: every
   // message has memory of its own, which is not given back before the round ends; and the rows that replicas
-  // bring are in the packs' tables.
-  bool is_kept(const Step& step) const {
+  // bring are in the packs' tables. Of a part that is cut around a call, the steps on its side are kept, and
+  // the call by the first part after it.
+  bool is_kept(std::size_t lane, std::size_t number) const {
+    const Step& step = plan_.lanes[lane].steps[number];
     switch (step.op) {
       case Op::kRelease:
       case Op::kCounts:
         return false;
       case Op::kWait:
         return true;
-      default:
-        return layout_->table(buffer(plan_.destinations(step).front()).pack) != nullptr;
+      default: {
+        const Part* const part = layout_->part(buffer(plan_.destinations(step).front()).pack);
+        return part != nullptr && has_side(*part, messages_.stages.is_after[lane][number]) &&
+               (step.op != Op::kCall || part->first == 0);
+      }
     }
   }
 
@@ -220,6 +214,9 @@ class Binder {
       throw Error(ErrorCode::kInternal, "a call was bound whose result is divided or not a temporary");
     }
     bound.pack = static_cast<std::uint32_t>(buffer(result).pack);
+    bound.device = step.device;
+    bound.first_source = add_pointers(step, table(buffer(result).pack).members.front(), 0, 0) + 1;
+    bound.num_sources = step.num_sources;
     bound.result_slot = slots_.temporaries[static_cast<std::size_t>(result.buffer)];
   }
 
@@ -400,7 +397,6 @@ class Binder {
   std::vector<Round> rounds_;
   SlotNumbers slots_;
   std::shared_ptr<Program> program_;
-  std::size_t limit_bytes_ = 0;
   std::vector<bool> is_call_result_;      // by buffer
   std::vector<std::size_t> first_merge_;  // of each arithmetic step, in order
 

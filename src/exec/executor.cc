@@ -59,6 +59,7 @@ class Executor::Run {
     std::fill_n(instance_.done_.begin(), round.num_lanes, 0);
     std::fill_n(instance_.sent_.begin(), round.num_postings, 0);
     if (crossing_ == nullptr) return;
+    crossing_->watch.begin(beat_.number);
     crossing_->transport.begin(
         beat_, std::span(program_.incoming).subspan(round.first_incoming, round.num_incoming));
   }
@@ -147,7 +148,8 @@ class Executor::Run {
       case plan::Op::kRecv:
         break;
       case plan::Op::kCall:
-        instance_.bases_[step.result_slot] = caller_->call(step.pack);
+        instance_.bases_[step.result_slot] =
+            caller_->call({step.pack, step.device, {pointers_ + step.first_source, step.num_sources}});
         instance_.resolve();
         check_deadline();
         break;

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
 
 #include "engine/transport.h"
 #include "exec/program.h"
@@ -11,14 +14,22 @@ namespace onesum::exec {
 // Runs the user's function for a pack (plan::Op::kCall) and says where its result is.
 class FunctionCaller {
  public:
+  struct Arguments {
+    std::uint32_t pack = 0;
+    std::int32_t device = 0;              // in the plan: where the function works
+    std::span<std::byte* const> sources;  // the replicas, in their order
+  };
   virtual ~FunctionCaller() = default;
-  virtual std::byte* call(std::uint32_t pack) = 0;
+  virtual std::byte* call(const Arguments& arguments) = 0;
 };
 
 // Looks after a run that waits for other processes.
 class Watch {
  public:
   virtual ~Watch() = default;
+
+  // A round begins. In every call: must be cheap.
+  virtual void begin(std::uint64_t beat) noexcept = 0;
 
   // Asked in every turn of a wait; must be cheap.
   virtual bool must_end() const noexcept = 0;

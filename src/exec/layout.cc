@@ -68,7 +68,9 @@ std::vector<std::int64_t> Layout::bytes_of_messages() const {
   for (std::size_t m = 0; m < bytes.size(); ++m) {
     const Message& message = messages_.all[m];
     const Buffer& slot = plan_.buffer(message.buffer);
-    if (table(slot.pack) != nullptr) bytes[m] = static_cast<std::int64_t>(bytes_of(slot, message.chunks));
+    const Part* const its = part(slot.pack);
+    if (its == nullptr || !has_side(*its, messages_.stages.is_message_after[m])) continue;
+    bytes[m] = static_cast<std::int64_t>(bytes_of(slot, message.chunks));
   }
   return bytes;
 }
@@ -79,6 +81,10 @@ Extent Layout::extent(std::int32_t pack, Chunks chunks) const {
 
 std::size_t Layout::bytes_of(const Buffer& buffer, Chunks chunks) const {
   return extent(buffer.pack, chunks).length * table(buffer.pack)->outer * size_of(buffer.element);
+}
+
+std::size_t Layout::bytes_of_temporary(const Buffer& buffer) const {
+  return part(buffer.pack)->first * size_of(buffer.element) + bytes_of(buffer, buffer.window);
 }
 
 std::int32_t Layout::message_of(const Operand& operand) const {
@@ -121,6 +127,7 @@ PointerSource Layout::locate(const Operand& operand, const PackMember& member, s
       break;
     case Role::kTemp:
       source.slot = slots_.temporaries[static_cast<std::size_t>(operand.buffer)];
+      element += part(buffer.pack)->first;
       break;
     case Role::kSlot:
     case Role::kView: {

@@ -36,9 +36,9 @@ class Layout {
   void set_phase(unsigned phase) { phase_ = phase; }
 
   // The part of a pack that the round has; null: none.
+  const Part* part(std::int32_t pack) const { return parts_[static_cast<std::size_t>(pack)]; }
   const plan::PackTable* table(std::int32_t pack) const {
-    const Part* part = parts_[static_cast<std::size_t>(pack)];
-    return part == nullptr ? nullptr : &part->table;
+    return part(pack) == nullptr ? nullptr : &part(pack)->table;
   }
 
   // Where a run of chunks lies in (each row of) a part.
@@ -53,6 +53,7 @@ class Layout {
   std::size_t row_bytes(const plan::Operand& operand) const;
 
   std::size_t bytes_of(const plan::Buffer& buffer, plan::Chunks chunks) const;
+  std::size_t bytes_of_temporary(const plan::Buffer& buffer) const;
 
   const Mail& mail() const noexcept { return mail_; }
   // Of each message of the plan; -1: the round does not have it.

@@ -144,6 +144,7 @@ class Walk {
     for (const std::int32_t message : messages_.of_operand) {
       ordered.of_operand.push_back(message < 0 ? -1 : numbers[static_cast<std::size_t>(message)]);
     }
+    ordered.stages = stages_of(plan_, ordered.of_operand, ordered.all.size());
     return ordered;
   }
 

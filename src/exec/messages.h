@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "exec/stages.h"
 #include "plan/plan.h"
 
 namespace onesum::exec {
@@ -19,6 +20,7 @@ struct Messages {
   std::vector<Message> all;
   // By number of the operand in Plan::operands: the message that it writes, receives or reads; -1: none.
   std::vector<std::int32_t> of_operand;
+  Stages stages;  // of plans with calls
 };
 
 // Message i of a channel is what its ith send wrote and its ith recv exposes. Throws internal if a view is

@@ -7,7 +7,7 @@ namespace onesum::exec {
 namespace {
 
 // Looks in a row before the core is left to others, where there are cores enough.
-constexpr std::uint32_t kSpins = 2000;
+constexpr std::uint32_t kSpins = 30;
 // Turns between two looks at the clock.
 constexpr std::uint32_t kTurnsPerLook = 64;
 constexpr std::chrono::microseconds kAwake{1000};

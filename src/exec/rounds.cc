@@ -69,22 +69,17 @@ class Outboxes {
   Outboxes(const plan::Plan& plan, const Messages& messages, const engine::Limits& limits)
       : plan_(plan), limits_(limits), of_pack_(plan.packs.size()) {
     std::map<std::pair<std::int32_t, std::int32_t>, std::size_t> pairs;
-    for (const Message& message : messages.all) {
+    for (std::size_t m = 0; m < messages.all.size(); ++m) {
+      const Message& message = messages.all[m];
       const plan::Buffer& slot = plan.buffer(message.buffer);
       const plan::Channel& channel = plan.channel(message.channel);
       const std::pair ranks{plan.rank_of(channel.from), plan.rank_of(channel.to)};
       const std::size_t pair = pairs.emplace(ranks, pairs.size()).first->second;
-      of_pack_[static_cast<std::size_t>(slot.pack)].push_back({pair, message.chunks, size_of(slot.element)});
+      of_pack_[static_cast<std::size_t>(slot.pack)].push_back(
+          {pair, message.chunks, size_of(slot.element), messages.stages.is_message_after[m]});
     }
     used_.resize(pairs.size());
     wanted_.resize(pairs.size());
-    is_whole_.resize(plan.packs.size());
-    for (const plan::Lane& lane : plan.lanes) {
-      for (const plan::Step& step : lane.steps) {
-        if (step.op != plan::Op::kCall) continue;
-        is_whole_[static_cast<std::size_t>(plan.buffer(plan.destinations(step).front().buffer).pack)] = true;
-      }
-    }
   }
 
   void empty() {
@@ -95,9 +90,9 @@ class Outboxes {
 
   bool has_room(const Part& part) {
     wanted_ = used_;
-    if (is_whole_[static_cast<std::size_t>(part.pack)]) return true;
     const plan::Split& split = plan_.pack(part.pack).split;
     for (const Mail& mail : of_pack_[static_cast<std::size_t>(part.pack)]) {
+      if (!has_side(part, mail.is_after_call)) continue;
       const std::size_t length = extent_of(part, split, mail.chunks).length;
       Used& used = wanted_[mail.pair];
       used.bytes += room_of(length * part.table.outer * mail.element_bytes);
@@ -118,6 +113,7 @@ class Outboxes {
     std::size_t pair;
     plan::Chunks chunks;
     std::size_t element_bytes;
+    bool is_after_call;
   };
   struct Used {
     std::size_t bytes = 0;
@@ -127,9 +123,8 @@ class Outboxes {
   const plan::Plan& plan_;
   const engine::Limits& limits_;
   std::vector<std::vector<Mail>> of_pack_;
-  std::vector<bool> is_whole_;  // by pack: a function takes it whole, whatever room there is
-  std::vector<Used> used_;      // by pair of ranks
-  std::vector<Used> wanted_;    // if the part asked for were taken
+  std::vector<Used> used_;    // by pair of ranks
+  std::vector<Used> wanted_;  // if the part asked for were taken
   bool is_empty_ = true;
 };
 
@@ -137,7 +132,7 @@ class Outboxes {
 class Cutter {
  public:
   Cutter(const plan::Plan& plan, const Messages& messages, const engine::Limits& limits)
-      : plan_(plan), outboxes_(plan, messages, limits) {}
+      : plan_(plan), stages_(messages.stages), outboxes_(plan, messages, limits) {}
 
   std::vector<Round> cut(std::span<const PackTable> tables) {
     rounds_.emplace_back();
@@ -150,13 +145,31 @@ class Cutter {
   void add(std::int32_t pack, const PackTable& table) {
     if (take_if_room({pack, table})) return;
     const plan::Pack& p = plan_.pack(pack);
-    if (p.contract == Contract::kReduce) {
+    if (stages_.has_call[static_cast<std::size_t>(pack)]) {
+      add_around_call(pack, table);
+    } else if (p.contract == Contract::kReduce) {
       add_elements(pack, table);
     } else if (p.contract == Contract::kConcatenate && plan::is_by_counts(p.split)) {
       add_rows(pack, table);
     } else {
       next_round();
       if (!take_if_room({pack, table})) refuse(pack, "its parts cannot be cut");
+    }
+  }
+
+  // In a round of its own if it fits, else in parts that are brought to the call, and parts of what it gives.
+  void add_around_call(std::int32_t pack, const PackTable& table) {
+    next_round();
+    if (take_if_room({pack, table})) return;
+    if (!stages_.can_be_cut[static_cast<std::size_t>(pack)] || table.elements() == 0)
+      refuse(pack, "a function needs them at once");
+    for (const Stage stage : {Stage::kBeforeCall, Stage::kAfterCall}) {
+      const auto run = [&](std::size_t begin, std::size_t end) {
+        Part part{pack, {}, {}, stage, begin};
+        append_run(table, {begin, end - begin}, part.table);
+        return part;
+      };
+      add_runs(pack, table.elements(), run, run);
     }
   }
 
@@ -276,6 +289,7 @@ class Cutter {
   }
 
   const plan::Plan& plan_;
+  const Stages& stages_;
   Outboxes outboxes_;
   std::vector<Round> rounds_;
 };

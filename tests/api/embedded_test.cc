@@ -55,6 +55,39 @@ TEST(Embedded, WorkersHaveRanksAndDevices) {
             Device("/job:localhost/replica:0/task:3/device:CPU:0"));
 }
 
+// 1.11
+TEST(Embedded, SomeOfTheWorkers) {
+  Cluster cluster = Cluster::embedded(kWorkers, 2);
+  Cluster part = cluster.split(std::vector<int>{2, 0});
+  EXPECT_EQ(part.size(), 2);
+  EXPECT_EQ(part.workers()[0], cluster.workers()[2]);
+  EXPECT_EQ(std::vector<Device>(part.devices().begin(), part.devices().end()),
+            devices({name(2, 0), name(2, 1), name(0, 0), name(0, 1)}));
+  MultiWorkerAllReduce ops({kWorkers[2], kWorkers[0]}, 2, AllReduceSpecs("direct"), 0, 0, 10, part);
+  const PerReplica value = powers({name(2, 0), name(0, 1)});
+  expect_holds(ops.reduce(ReduceOp::kSum, value, value), 3, {name(2, 0), name(0, 1)});
+  const PerReplica elsewhere = powers({name(2, 0), name(1, 0)});
+  expect_invalid([&] { ops.reduce(ReduceOp::kSum, elsewhere, elsewhere); }, {name(1, 0)});
+  for (const std::vector<int>& ranks : {std::vector<int>{}, {0, 0}, {3}, {-1}}) {
+    expect_invalid([&] { cluster.split(ranks); }, {"split"});
+  }
+}
+
+TEST(Embedded, TheSameWorkersAgain) {
+  Cluster cluster = Cluster::embedded(kWorkers, 1);
+  for (Cluster other : {cluster.duplicate(), cluster.shrink()}) {
+    EXPECT_EQ(other.size(), 3);
+    EXPECT_NE(&other.state(), &cluster.state());  // a sequence of its own
+    MultiWorkerAllReduce ops(kWorkers, 1, AllReduceSpecs("direct"), 0, 0, 10, other);
+    const PerReplica value = powers({name(0, 0), name(1, 0), name(2, 0)});
+    expect_holds(ops.reduce(ReduceOp::kSum, value, value), 7, {name(0, 0), name(1, 0), name(2, 0)});
+  }
+  Cluster local = Cluster::local({"CPU:0", "CPU:1"});
+  EXPECT_EQ(local.duplicate().devices().size(), 2U);
+  EXPECT_EQ(local.split(std::vector<int>{0}).size(), 1);
+  EXPECT_EQ(local.completed_by_all(), 0U);
+}
+
 // 1.6, 8.28
 TEST(Embedded, NeedsSoundNumbersAndTypes) {
   expect_invalid([] { Cluster::embedded(kWorkers, 0); }, {"Cluster::embedded", "0 devices"});

@@ -85,6 +85,10 @@ TEST(Config, ReadsTransportAndMachine) {
   EXPECT_EQ(parsed({"ONESUM_TRANSPORT=tcp"}).transport, TransportChoice::kTcp);
   EXPECT_EQ(parsed({"ONESUM_TRANSPORT=ucx"}).transport, TransportChoice::kUcx);
   EXPECT_EQ(to_string(TransportChoice::kUcx), "ucx");
+  EXPECT_FALSE(parsed({}).checksums);
+  EXPECT_TRUE(parsed({"ONESUM_CHECKSUMS=on"}).checksums);
+  EXPECT_FALSE(parsed({"ONESUM_CHECKSUMS=off"}).checksums);
+  expect_invalid([] { parsed({"ONESUM_CHECKSUMS=1"}); }, {"ONESUM_CHECKSUMS", "\"1\"", "on or off"});
   expect_invalid([] { parsed({"ONESUM_TRANSPORT=rdma"}); }, {"\"rdma\"", "auto, shm, tcp or ucx"});
   EXPECT_EQ(parsed({"ONESUM_MACHINE=left"}).machine, "left");
   expect_invalid([] { parsed({"ONESUM_MACHINE="}); }, {"ONESUM_MACHINE", "1 to 255"});

@@ -1,13 +1,11 @@
 // Every kind of call over worker processes: the same results as with all workers in one process.
-#include "calls.h"
-
-#include <functional>
 #include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "sides.h"
 #include "workers.h"
 
 namespace onesum::testing {
@@ -15,47 +13,8 @@ namespace {
 
 constexpr int kWorkers = 3;
 
-// One side of the comparison: a worker of several processes, or all of them.
-struct Side {
-  Cluster cluster;
-  int own;  // -1: all
-
-  int first() const { return own < 0 ? 0 : own; }
-  int count() const { return own < 0 ? kWorkers : 1; }
-  PerReplica values(DType dtype, std::size_t elements, std::uint64_t seed) const {
-    return replicas(first(), count(), dtype, elements, seed);
-  }
-  MultiWorkerAllReduce ops(const std::string& spec) const {
-    return {worker_names(kWorkers), kDevices, AllReduceSpecs(spec), 0, 0, 10, cluster};
-  }
-};
-
-std::string own_device(int worker, int device) {
-  return "/job:worker/replica:0/task:" + std::to_string(worker) + "/device:CPU:" + std::to_string(device);
-}
-
-// What `call` gives to each worker must not depend on where the workers are.
-void expect_same(const std::function<std::vector<Mirrored>(const Side&)>& call) {
-  const auto texts = [&](const Side& side) {
-    std::string text;
-    const std::vector<Mirrored> results = call(side);
-    for (int rank = side.first(); rank < side.first() + side.count(); ++rank) {
-      for (const Mirrored& result : results) text.append(digest_of_worker(result, rank)).append(" ");
-      text.append("\n");
-    }
-    return text;
-  };
-  std::string found;
-  for (const WorkerEnd& end :
-       run_workers(kWorkers, [&](int rank) { return texts({Cluster::from_environment(), rank}); })) {
-    found += end.text;
-  }
-  EXPECT_EQ(found,
-            run_alone([&] { return texts({Cluster::embedded(worker_names(kWorkers), kDevices), -1}); }));
-}
-
 TEST(CallsOfProcesses, Batches) {
-  expect_same([](const Side& side) {
+  expect_same(kWorkers, [](const Side& side) {
     MultiWorkerAllReduce ops = side.ops("pscpu:2k:pscpu#2:64k:rechd");
     std::vector<Mirrored> all;
     for (std::uint64_t round = 0; round < 3; ++round) {
@@ -72,7 +31,7 @@ TEST(CallsOfProcesses, Batches) {
 }
 
 TEST(CallsOfProcesses, IntoMemoryOfTheCallerPreparedAndStarted) {
-  expect_same([](const Side& side) {
+  expect_same(kWorkers, [](const Side& side) {
     MultiWorkerAllReduce ops = side.ops("direct");
     std::vector<PerReplica> values{side.values(DType::kFloat32, 5000, 1),
                                    side.values(DType::kFloat64, 77, 2)};
@@ -93,7 +52,7 @@ TEST(CallsOfProcesses, IntoMemoryOfTheCallerPreparedAndStarted) {
 }
 
 TEST(CallsOfProcesses, ToOneDeviceOrSome) {
-  expect_same([](const Side& side) {
+  expect_same(kWorkers, [](const Side& side) {
     ReductionToOneDevice ops({}, {}, side.cluster);
     const PerReplica value = side.values(DType::kFloat32, 3000, 5);
     return std::vector<Mirrored>{ops.reduce(ReduceOp::kSum, value, own_device(1, 0)),
@@ -103,7 +62,7 @@ TEST(CallsOfProcesses, ToOneDeviceOrSome) {
 }
 
 TEST(CallsOfProcesses, Gathers) {
-  expect_same([](const Side& side) {
+  expect_same(kWorkers, [](const Side& side) {
     MultiWorkerAllReduce ops = side.ops("auto");
     std::vector<Mirrored> all;
     for (const int axis : {0, 1}) {
@@ -126,7 +85,7 @@ TEST(CallsOfProcesses, Gathers) {
 }
 
 TEST(CallsOfProcesses, SparseValues) {
-  expect_same([](const Side& side) {
+  expect_same(kWorkers, [](const Side& side) {
     MultiWorkerAllReduce ops = side.ops("auto");
     std::vector<Value> slices;
     for (int worker = side.first(); worker < side.first() + side.count(); ++worker) {

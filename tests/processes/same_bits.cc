@@ -10,9 +10,14 @@
 namespace onesum::testing {
 namespace {
 
-const std::vector<std::string> kSpecs = {
-    "auto", "xring",      "xring#3",    "rechd",        "direct",        "pscpu",        "psgpu",
-    "nccl", "nccl/xring", "nccl/rechd", "nccl/pscpu#2", "pscpu/pscpu#2", "xring/direct", "hierarchical_copy"};
+const std::vector<std::string> kSpecs = {"auto",         "xring",
+                                         "xring#3",      "rechd",
+                                         "direct",       "pscpu",
+                                         "psgpu",        "nccl",
+                                         "nccl/xring",   "nccl/rechd",
+                                         "nccl/pscpu#2", "pscpu/pscpu#2",
+                                         "xring/direct", "hierarchical_copy",
+                                         "exchange",     "nccl/exchange"};
 
 // By rank; in a cluster of processes only this one's own.
 std::vector<std::string> results_of_all_specs(const Cluster& cluster, int own) {

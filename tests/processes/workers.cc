@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
+#include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,7 +30,9 @@ std::string outcome_of(const std::function<std::string()>& body) {
 [[noreturn]] void be_child(int pipe, const std::function<std::string()>& body) {
   ::alarm(kSecondsToLive);
   ::setenv("ONESUM_LOG", "error", 0);
-  const std::string text = outcome_of(body);
+  const bool had_failed = ::testing::Test::HasFailure();
+  std::string text = outcome_of(body);
+  if (!had_failed && ::testing::Test::HasFailure()) text.insert(0, "an expectation of the worker's failed: ");
   for (std::size_t sent = 0; sent < text.size();) {
     const ssize_t count = ::write(pipe, text.data() + sent, text.size() - sent);
     if (count <= 0) break;
@@ -63,7 +66,10 @@ std::pair<pid_t, int> start(const std::function<std::string()>& body) {
 
 }  // namespace
 
-Workers::Workers(int size, const Body& body, const Environment& more) {
+Workers::Workers(int size, const Body& body, const Environment& more)
+    : Workers(size, body, [&](int) { return more; }) {}
+
+Workers::Workers(int size, const Body& body, const EnvironmentOf& more) {
   static std::atomic<int> jobs = 0;
   const std::string job = "test-" + std::to_string(::getpid()) + "-" + std::to_string(jobs++);
   for (int rank = 0; rank < size; ++rank) {
@@ -72,7 +78,7 @@ Workers::Workers(int size, const Body& body, const Environment& more) {
       ::setenv("ONESUM_SIZE", std::to_string(size).c_str(), 1);
       ::setenv("ONESUM_JOB", job.c_str(), 1);
       ::setenv("ONESUM_THREADS", "1", 1);
-      for (const auto& [name, value] : more) ::setenv(name.c_str(), value.c_str(), 1);
+      for (const auto& [name, value] : more(rank)) ::setenv(name.c_str(), value.c_str(), 1);
       return body(rank);
     });
     workers_.push_back({process, pipe});
@@ -88,22 +94,31 @@ Workers::~Workers() {
   }
 }
 
+WorkerEnd Workers::wait_for(int rank) {
+  Worker& worker = workers_[static_cast<std::size_t>(rank)];
+  WorkerEnd end;
+  end.text = read_all(worker.pipe);
+  ::close(worker.pipe);
+  int status = 0;
+  ::waitpid(worker.process, &status, 0);
+  worker.process = -1;
+  if (WIFSIGNALED(status)) end.signal = WTERMSIG(status);
+  return end;
+}
+
 std::vector<WorkerEnd> Workers::wait() {
   std::vector<WorkerEnd> ends;
-  for (Worker& worker : workers_) {
-    WorkerEnd end;
-    end.text = read_all(worker.pipe);
-    ::close(worker.pipe);
-    int status = 0;
-    ::waitpid(worker.process, &status, 0);
-    worker.process = -1;
-    if (WIFSIGNALED(status)) end.signal = WTERMSIG(status);
-    ends.push_back(std::move(end));
+  for (std::size_t rank = 0; rank < workers_.size(); ++rank) {
+    ends.push_back(wait_for(static_cast<int>(rank)));
   }
   return ends;
 }
 
 std::vector<WorkerEnd> run_workers(int size, const Body& body, const Environment& more) {
+  return Workers(size, body, more).wait();
+}
+
+std::vector<WorkerEnd> run_workers(int size, const Body& body, const EnvironmentOf& more) {
   return Workers(size, body, more).wait();
 }
 

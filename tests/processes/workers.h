@@ -20,17 +20,21 @@ struct WorkerEnd {
 using Environment = std::map<std::string, std::string>;
 using Body = std::function<std::string(int rank)>;
 
+using EnvironmentOf = std::function<Environment(int rank)>;
+
 // Workers under way.
 class Workers {
  public:
   // Each runs `body` with ONESUM_RANK, ONESUM_SIZE and ONESUM_JOB set, and `more`.
   Workers(int size, const Body& body, const Environment& more = {});
+  Workers(int size, const Body& body, const EnvironmentOf& more);
   ~Workers();  // kills what is left
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
   pid_t process(int rank) const { return workers_[static_cast<std::size_t>(rank)].process; }
   std::vector<WorkerEnd> wait();
+  WorkerEnd wait_for(int rank);
 
  private:
   struct Worker {
@@ -41,6 +45,7 @@ class Workers {
 };
 
 std::vector<WorkerEnd> run_workers(int size, const Body& body, const Environment& more = {});
+std::vector<WorkerEnd> run_workers(int size, const Body& body, const EnvironmentOf& more);
 
 // In a child of its own, without a cluster.
 std::string run_alone(const std::function<std::string()>& body);

@@ -111,6 +111,7 @@ class Implementation final : public UcxTransport {
   std::uint64_t flushed_ = 0;   // of which these need no help any more
   std::uint64_t flushing_ = 0;  // up to here, if that is more
   const Peer* first_failed_ = nullptr;
+  bool has_open_doors_ = false;   // peers are on their way
   bool is_clean_ = false;         // it was idle when it quit
   std::optional<bool> has_quit_;  // and what it returned
 };
@@ -143,6 +144,7 @@ void Implementation::connect(std::span<const std::string> addresses) {
     const std::string& address = addresses[static_cast<std::size_t>(rank)];
     if (rank != options_.rank && !address.empty()) open(rank, address);
   }
+  has_open_doors_ = true;
 }
 
 void Implementation::open(int rank, const std::string& address) {
@@ -357,7 +359,12 @@ void Implementation::take_credits() {
 }
 
 void Implementation::progress() {
-  if (ucp_worker_progress(worker_.get()) != 0) take_credits();
+  if (ucp_worker_progress(worker_.get()) == 0) return;
+  take_credits();
+  if (has_open_doors_ && !unanswered()) {
+    has_open_doors_ = false;
+    worker_.shut_doors();
+  }
 }
 
 bool Implementation::is_flushed() noexcept {

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <mutex>
+#include <set>
 #include <utility>
 
 #include <onesum/error.h>
@@ -53,9 +54,11 @@ Config make_config(const WorkerOptions& options) {
 
 Worker::Worker(const WorkerOptions& options) : handles_(std::make_unique<Handles>()) {
   try {
+    const std::set<int> before = listening_sockets();
     make_context(options);
     make_worker();
     read_address();
+    doors_ = Doors(before, address_);
   } catch (...) {
     destroy();
     throw;

@@ -6,6 +6,8 @@
 
 #include <ucp/api/ucp.h>
 
+#include "engine/ucx/doors.h"
+
 namespace onesum::engine::ucx {
 
 struct WorkerOptions {
@@ -26,6 +28,9 @@ class Worker {
   int event_fd() const noexcept { return event_fd_; }
   const std::string& address() const noexcept { return address_; }
 
+  // All peers are connected: nobody else gets a connection from now on.
+  void shut_doors() const noexcept { doors_.shut(); }
+
   // It stays for ever: it has requests that did not end.
   void abandon() noexcept;
 
@@ -44,6 +49,7 @@ class Worker {
   std::unique_ptr<Handles> handles_;  // null: abandoned
   int event_fd_ = -1;
   std::string address_;
+  Doors doors_;
 };
 
 // `devices` with numeric addresses replaced by the names of the interfaces that have them. Throws
