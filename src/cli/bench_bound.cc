@@ -1,24 +1,20 @@
 #include "cli/bench_bound.h"
 
-#include <sched.h>
+#include <algorithm>
+
+#include "cli/bench_spin.h"
 
 namespace onesum::cli {
 namespace {
 
-// Spins for a while, then lets others have the core: with fewer cores than threads a spinning one would hold
-// up the one it waits for.
-template <class Condition>
-void spin_until(Condition is_met) {
-  constexpr int kSpins = 2000;
-  for (int spins = 0; !is_met(); ++spins) {
-    if (spins < kSpins) {
-#if defined(__x86_64__)
-      __builtin_ia32_pause();
-#endif
-    } else {
-      sched_yield();
-    }
+// Each arena in as many pieces as there are processes, as far as its lines go; what does not divide is left
+// out.
+std::vector<std::byte*> pieces_of(std::span<std::byte* const> arenas, std::size_t pieces, std::size_t bytes) {
+  std::vector<std::byte*> starts;
+  for (std::byte* arena : arenas) {
+    for (std::size_t p = 0; p < pieces; ++p) starts.push_back(arena + p * bytes);
   }
+  return starts;
 }
 
 }  // namespace
@@ -62,36 +58,46 @@ void Team::do_part(std::size_t part) {
   if (mine.begin < mine.end) kernel_(mine);
 }
 
-Bound::Bound(const Workspace& workspace, BoundKind kind, std::size_t threads, Stores stores)
-    : team_(threads),
-      kernel_(sum_kernel(workspace.workload().devices, kind == BoundKind::kInPlace,
-                         workspace.workload().dtype == DType::kFloat32, stores)) {
-  whole_.destinations = workspace.result_arenas().data();
-  whole_.sources =
-      kind == BoundKind::kInPlace ? workspace.result_arenas().data() : workspace.value_arenas().data();
-  whole_.count = workspace.workload().devices;
-  whole_.end = workspace.arena_bytes();
+Bound::Bound(const Workspace& workspace, BoundKind kind, std::size_t threads, Stores stores, Meeting* meeting)
+    : team_(threads), meeting_(meeting) {
+  const std::size_t lines = workspace.arena_bytes() / kLine;
+  const std::size_t pieces = std::clamp<std::size_t>(lines, 1, workspace.workload().processes);
+  const std::size_t bytes = lines / pieces * kLine;
+  const bool in_place = kind == BoundKind::kInPlace;
+  destinations_ = pieces_of(workspace.result_arenas(), pieces, bytes);
+  sources_ = in_place ? destinations_ : pieces_of(workspace.value_arenas(), pieces, bytes);
+  whole_.destinations = destinations_.data();
+  whole_.sources = sources_.data();
+  whole_.count = sources_.size();
+  whole_.end = bytes;
+  kernel_ = sum_kernel(whole_.count, in_place, workspace.workload().dtype == DType::kFloat32, stores);
 }
 
 void Bound::call(std::size_t times) {
-  for (std::size_t i = 0; i < times; ++i) team_.run(kernel_, whole_);
-}
-
-FastestBound::FastestBound(const Workspace& workspace, BoundKind kind, std::size_t threads) {
-  const bool in_place = kind == BoundKind::kInPlace;
-  if (in_place && workspace.workload().devices == 1) return;
-  for (const Stores stores : {Stores::kPlain, Stores::kStreaming}) {
-    if (in_place && stores == Stores::kStreaming) continue;  // lines just read are in the caches
-    ways_.push_back({std::make_unique<Bound>(workspace, kind, 1, stores), {}});
-    if (threads > 1) ways_.push_back({std::make_unique<Bound>(workspace, kind, threads, stores), {}});
+  for (std::size_t i = 0; i < times; ++i) {
+    if (meeting_ != nullptr) meeting_->meet();
+    team_.run(kernel_, whole_);
   }
 }
 
-void FastestBound::measure_round(const Budget& budget) {
-  const Budget share{budget.seconds / static_cast<double>(ways_.size()), budget.rounds};
+FastestBound::FastestBound(const Workspace& workspace, BoundKind kind, std::size_t threads,
+                           Meeting* meeting) {
+  const bool in_place = kind == BoundKind::kInPlace;
+  if (in_place && workspace.workload().replicas() == 1) return;
+  for (const Stores stores : {Stores::kPlain, Stores::kStreaming}) {
+    if (in_place && stores == Stores::kStreaming) continue;  // lines just read are in the caches
+    ways_.push_back({std::make_unique<Bound>(workspace, kind, 1, stores, meeting), {}});
+    if (threads > 1)
+      ways_.push_back({std::make_unique<Bound>(workspace, kind, threads, stores, meeting), {}});
+  }
+}
+
+void FastestBound::measure_round(const Budget& budget, Lockstep& lockstep) {
+  Budget share = budget;
+  share.seconds /= static_cast<double>(ways_.size());
   Series fastest;
   for (Way& way : ways_) {
-    cli::measure_round(*way.bound, share, way.times);
+    cli::measure_round(*way.bound, share, way.times, lockstep);
     const Series latest{{way.times.rounds.back()}, way.times.group};
     if (fastest.rounds.empty() || latest.median() < fastest.median()) fastest = latest;
   }

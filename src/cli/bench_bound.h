@@ -1,5 +1,9 @@
 // The bound of a case: the same bytes summed by hand-written loops (cli/bench_kernels.h) on as many threads
 // as the library uses, or on one where that is faster.
+//
+// Between processes each one reads as many bytes as its replicas have, as if they were its share of all
+// replicas, and writes as many, as if it could write its share of all results; all at the same time, after
+// they have met (cli/bench_meeting.h). No message is written or read.
 #pragma once
 
 #include <atomic>
@@ -9,6 +13,7 @@
 #include <vector>
 
 #include "cli/bench_kernels.h"
+#include "cli/bench_meeting.h"
 #include "cli/bench_sampler.h"
 #include "cli/bench_workspace.h"
 
@@ -48,10 +53,11 @@ enum class BoundKind {
   kOutOfPlace,  // from the values to the results
 };
 
-// A way of computing the sum by hand. The workspace must outlive it.
+// A way of computing the sum by hand. The workspace and the meeting, null for one process, must outlive it.
 class Bound : public Subject {
  public:
-  Bound(const Workspace& workspace, BoundKind kind, std::size_t threads, Stores stores);
+  Bound(const Workspace& workspace, BoundKind kind, std::size_t threads, Stores stores,
+        Meeting* meeting = nullptr);
 
   void begin_round() override { team_.begin(); }
   void call(std::size_t times) override;
@@ -59,19 +65,22 @@ class Bound : public Subject {
 
  private:
   Team team_;
+  Meeting* meeting_;
+  std::vector<std::byte*> sources_;
+  std::vector<std::byte*> destinations_;
   SumKernel kernel_;
   SumArgs whole_;
 };
 
 // All ways, measured side by side: in each round the fastest counts. None where there is nothing to do by
-// hand (one device in place).
+// hand (one device of one process in place).
 class FastestBound {
  public:
-  // `threads`: as many as the library uses. The workspace must outlive it.
-  FastestBound(const Workspace& workspace, BoundKind kind, std::size_t threads);
+  // `threads`: as many as the library uses. The workspace and the meeting must outlive it.
+  FastestBound(const Workspace& workspace, BoundKind kind, std::size_t threads, Meeting* meeting = nullptr);
 
   bool is_empty() const { return ways_.empty(); }
-  void measure_round(const Budget& budget);  // the ways share the budget
+  void measure_round(const Budget& budget, Lockstep& lockstep);  // the ways share the budget
   const Series& times() const { return times_; }
 
  private:

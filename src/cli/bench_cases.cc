@@ -19,7 +19,7 @@ class PlainInto : public Case {
     for (std::size_t i = 0; i < times; ++i) ops_.batch_reduce_into(op, workspace_.values(), results_);
   }
 
-  std::optional<std::string> difference(const Pattern& pattern) override {
+  Difference difference(const Pattern& pattern) override {
     workspace_.reset(pattern);
     call(1);
     return Workspace::difference(pattern, results_);
@@ -42,7 +42,7 @@ class PreparedInto : public Case {
     for (std::size_t i = 0; i < times; ++i) prepared_.run();
   }
 
-  std::optional<std::string> difference(const Pattern& pattern) override {
+  Difference difference(const Pattern& pattern) override {
     workspace_.reset(pattern);
     call(1);
     return Workspace::difference(pattern, results_);
@@ -65,7 +65,7 @@ class Fresh : public Case {
     for (std::size_t i = 0; i < times; ++i) ops_.batch_reduce(op, pairs_);
   }
 
-  std::optional<std::string> difference(const Pattern& pattern) override {
+  Difference difference(const Pattern& pattern) override {
     workspace_.reset(pattern);
     return Workspace::difference(pattern, ops_.batch_reduce(workspace_.workload().op, pairs_));
   }

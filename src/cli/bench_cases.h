@@ -17,8 +17,8 @@ namespace onesum::cli {
 // A way to reduce the tensors of a workspace.
 class Case : public Subject {
  public:
-  // Resets the workspace, makes one call and compares; returns what is wrong.
-  virtual std::optional<std::string> difference(const Pattern& pattern) = 0;
+  // Resets the workspace, makes one call and compares.
+  virtual Difference difference(const Pattern& pattern) = 0;
 };
 
 enum class Place { kIn, kOut };         // in place, or into other memory of the caller

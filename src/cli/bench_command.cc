@@ -1,122 +1,22 @@
 #include "cli/bench_command.h"
 
-#include <memory>
+#include <fmt/format.h>
 
-#include <onesum/all_reduce.h>
 #include <onesum/error.h>
 
-#include "base/text.h"
-#include "cli/bench_bound.h"
-#include "cli/bench_cases.h"
+#include "base/amounts.h"
+#include "cli/bench_compare.h"
+#include "cli/bench_experiment.h"
+#include "cli/bench_memory.h"
+#include "cli/bench_progress.h"
 #include "cli/bench_report.h"
 #include "cli/machine.h"
+#include "cli/output.h"
 #include "cli/quantities.h"
 #include "cli/shapes_file.h"
-#include "cli/usage.h"
-#include "cli/worker_names.h"
 
 namespace onesum::cli {
 namespace {
-
-struct NamedBound {
-  std::string name;
-  std::optional<FastestBound> bound;  // absent: there is nothing to compare with
-
-  const Series* times() const { return bound ? &bound->times() : nullptr; }
-};
-
-struct MeasuredCase {
-  std::string name;
-  std::unique_ptr<Case> call;
-  const NamedBound* bound = nullptr;
-  Series times;
-};
-
-Values values_for(const CrossDeviceOps& ops, const Workload& workload) {
-  std::vector<Device> devices;
-  for (std::size_t d = 0; d < workload.devices; ++d) devices.emplace_back(workload.device_name(d));
-  std::vector<ReduceSpec> specs;
-  for (const Shape& shape : workload.shapes) specs.push_back({workload.dtype, shape, devices, devices});
-  return ops.plan(workload.op, specs).order() == "canonical" ? Values::kAny : Values::kWhole;
-}
-
-// One workload: its memory, the ways to reduce it and their bounds.
-struct Experiment {
-  Experiment(const BenchOptions& options, Workload workload)
-      : owned_ops(make_ops(options.spec, options.workers, options.devices)),
-        ops(*owned_ops),
-        pattern(workload.op, workload.dtype, workload.devices, values_for(ops, workload)),
-        workspace(std::move(workload)) {
-    const auto add_bound = [&](NamedBound& to, const char* name, BoundKind kind) {
-      to.name = name;
-      if (options.json && !options.bound) return;
-      to.bound.emplace(workspace, kind, library_threads());
-      if (to.bound->is_empty()) to.bound.reset();
-    };
-    const bool is_batch = options.shapes_file.has_value();
-    if (workspace.workload().can_be_in_place()) add_bound(bounds[0], "ideal_in", BoundKind::kInPlace);
-    add_bound(bounds[1], is_batch ? "ideal_fresh" : "ideal_out", BoundKind::kOutOfPlace);
-    is_batch ? add_batch_cases(options.case_name) : add_size_cases(options.case_name);
-  }
-
-  void add_size_cases(const std::string& name) {
-    if (workspace.workload().can_be_in_place()) {
-      add(name + "_in", into_case(ops, workspace, Place::kIn, Call::kPrepared), bounds[0]);
-      add(name + "_in_plain", into_case(ops, workspace, Place::kIn, Call::kPlain), bounds[0]);
-    }
-    add(name + "_out", into_case(ops, workspace, Place::kOut, Call::kPrepared), bounds[1]);
-    add(name + "_out_plain", into_case(ops, workspace, Place::kOut, Call::kPlain), bounds[1]);
-  }
-
-  void add_batch_cases(const std::string& name) {
-    if (workspace.workload().can_be_in_place()) {
-      add(name + "_batch", into_case(ops, workspace, Place::kIn, Call::kPlain), bounds[0]);
-      add(name + "_prepared", into_case(ops, workspace, Place::kIn, Call::kPrepared), bounds[0]);
-    }
-    add(name + "_fresh", fresh_case(ops, workspace), bounds[1]);
-  }
-
-  void add(std::string name, std::unique_ptr<Case> call, const NamedBound& bound) {
-    cases.push_back({std::move(name), std::move(call), &bound, {}});
-  }
-
-  std::unique_ptr<CrossDeviceOps> owned_ops;
-  CrossDeviceOps& ops;
-  Pattern pattern;
-  Workspace workspace;
-  NamedBound bounds[2];
-  std::vector<MeasuredCase> cases;
-};
-
-void check(Experiment& experiment) {
-  const Workload& workload = experiment.workspace.workload();
-  for (const MeasuredCase& one : experiment.cases) {
-    if (const auto difference = one.call->difference(experiment.pattern)) {
-      throw Error(ErrorCode::kInternal, "wrong result: case " + one.name + ", " +
-                                            std::to_string(workload.devices) + " devices, " +
-                                            std::to_string(workload.bytes()) + " bytes, " + *difference);
-    }
-  }
-}
-
-void measure(Experiment& experiment, const Budget& budget) {
-  for (std::size_t round = 0; round < budget.rounds; ++round) {
-    for (NamedBound& one : experiment.bounds) {
-      if (one.bound) one.bound->measure_round(budget);
-    }
-    for (MeasuredCase& one : experiment.cases) measure_round(*one.call, budget, one.times);
-  }
-}
-
-void report_on(const Experiment& experiment, BenchReport& report) {
-  const Workload& workload = experiment.workspace.workload();
-  for (const MeasuredCase& one : experiment.cases) {
-    report.add(workload, {one.name, &one.times, one.bound->times()});
-  }
-  for (const NamedBound& one : experiment.bounds) {
-    if (one.bound) report.add_bound(workload, one.name, *one.times());
-  }
-}
 
 std::vector<std::vector<Shape>> workload_shapes(const BenchOptions& options) {
   std::vector<std::vector<Shape>> workloads;
@@ -131,24 +31,122 @@ std::vector<std::vector<Shape>> workload_shapes(const BenchOptions& options) {
   return workloads;
 }
 
+// What is wrong, once all has been printed.
+class WrongResults {
+ public:
+  void add(const Experiment& experiment) {
+    const Workload& workload = experiment.workload();
+    for (const MeasuredCase& one : experiment.cases()) {
+      if (one.wrong != 0 && first_.empty()) {
+        first_ = fmt::format("case {}, {}, {} bytes, {}", one.name, counted(workload.replicas(), "device"),
+                             workload.bytes(), one.first_wrong);
+      }
+      elements_ += one.wrong;
+    }
+  }
+
+  void refuse() const {
+    if (elements_ == 0) return;
+    throw Error(ErrorCode::kInternal,
+                fmt::format("wrong result: {}; {} in all", first_, counted(elements_, "wrong element")));
+  }
+
+ private:
+  std::size_t elements_ = 0;
+  std::string first_;
+};
+
+class Bench {
+ public:
+  Bench(const BenchOptions& options, Part part)
+      : resident_at_start_(resident_memory()),
+        stage_(set_stage(options, part)),
+        lockstep_(stage_.cluster ? std::make_unique<Lockstep>(*stage_.cluster)
+                                 : std::make_unique<Lockstep>()),
+        meeting_(stage_.processes > 1 ? Meeting::make(*lockstep_) : nullptr),
+        laboratory_{options,
+                    stage_,
+                    *lockstep_,
+                    meeting_.get(),
+                    static_cast<std::size_t>(lockstep_->of_first(library_threads())),
+                    resident_at_start_},
+        report_(laboratory_, lockstep_->is_first()),
+        progress_(lockstep_->is_first()) {}
+
+  void run(const std::vector<std::vector<Shape>>& workloads) {
+    std::vector<PlotPoint> compared;
+    if (options().compare && lockstep_->is_first()) {
+      compared = read_compared(*options().compare, stage_.devices().size());
+    }
+    bool goes_on = printed([&] { report_.begin(); });
+    for (std::size_t w = 0; w < workloads.size() && goes_on; ++w) {
+      Experiment experiment(laboratory_, workloads[w]);
+      experiment.check();
+      experiment.measure([&](std::size_t round) { show(experiment, w, workloads.size(), round); });
+      experiment.check();  // once more: many calls later the results are still right
+      wrong_.add(experiment);
+      goes_on = printed([&] { report_.add(experiment); });
+    }
+    if (!lockstep_->is_first()) return;
+    draw(compared);
+    wrong_.refuse();
+  }
+
+ private:
+  const BenchOptions& options() const { return laboratory_.options; }
+
+  // Whether somebody reads what is printed; if not, all workers end.
+  template <class Print>
+  bool printed(Print print) {
+    progress_.clear();
+    double is_read = 1;
+    try {
+      print();
+    } catch (const ReaderGone&) {
+      is_read = 0;
+    }
+    return lockstep_->of_first(is_read) == 1;
+  }
+
+  void show(const Experiment& experiment, std::size_t workload, std::size_t workloads, std::size_t round) {
+    progress_.show(fmt::format("onesum bench: {} ({} of {}), round {} of {}",
+                               format_bytes(experiment.workload().bytes()), workload + 1, workloads,
+                               round + 1, options().budget.rounds));
+  }
+
+  void draw(const std::vector<PlotPoint>& compared) {
+    if (!options().plot || report_.points().empty()) return;
+    std::vector<PlotPoint> points = report_.points();
+    points.insert(points.end(), compared.begin(), compared.end());
+    write_file(*options().plot, plot_svg(points, report_.title()));
+  }
+
+  std::optional<std::size_t> resident_at_start_;
+  Stage stage_;
+  std::unique_ptr<Lockstep> lockstep_;
+  std::unique_ptr<Meeting> meeting_;
+  Laboratory laboratory_;
+  BenchReport report_;
+  Progress progress_;
+  WrongResults wrong_;
+};
+
 }  // namespace
 
-void run_bench(const BenchOptions& options) {
+int run_bench(const BenchOptions& options) {
   static_cast<void>(result_dtype(options.op, options.dtype));  // refuses types without a sum
   const auto workloads = workload_shapes(options);
-  BenchReport report(options);
-  report.begin(library_threads());
-  for (const std::vector<Shape>& shapes : workloads) {
-    Experiment experiment(options, {.op = options.op,
-                                    .dtype = options.dtype,
-                                    .shapes = shapes,
-                                    .devices = options.workers.value_or(1) * options.devices,
-                                    .workers = options.workers.value_or(options.spec ? 1 : 0),
-                                    .huge_pages = options.huge_pages});
-    check(experiment);
-    measure(experiment, options.budget);
-    check(experiment);  // once more: many calls later the results are still right
-    report_on(experiment, report);
+  const Part part = part_of_this_process(options);
+  if (part == Part::kStartsWorkers) {
+    // A mistake is told before any worker is started.
+    if (options.compare) read_compared(*options.compare, *options.workers * options.devices.value_or(1));
+    return run_bench_workers(options);
+  }
+  try {
+    Bench(options, part).run(workloads);
+    return 0;
+  } catch (const FirstTells&) {
+    return 0;
   }
 }
 

@@ -15,21 +15,28 @@
 namespace onesum::cli {
 
 struct BenchOptions {
-  std::size_t devices = 2;             // of this process, or of each worker
-  std::optional<std::size_t> workers;  // embedded
-  std::optional<AllReduceSpecs> spec;  // absent: the sum is formed on one device
-  std::vector<std::size_t> sizes;      // bytes of one replica; empty: `shapes_file`
+  std::vector<std::string> arguments;    // of the tool, as they were typed: its workers get the same
+  std::optional<std::size_t> devices;    // of this process, or of each worker
+  std::optional<std::size_t> workers;    // processes to start, or as many as a launcher has started
+  bool embedded = false;                 // the workers are embedded in this process instead
+  std::optional<std::string> transport;  // between worker processes: "shm", …
+  std::optional<AllReduceSpecs> spec;    // absent: sum on one device; between worker processes "auto"
+  std::vector<std::size_t> sizes;        // bytes of one replica; empty: `shapes_file`
   std::optional<std::string> shapes_file;
-  std::string case_name = "inproc";  // results are named after it
+  std::optional<std::string> case_name;  // results are named after it
   DType dtype = DType::kFloat32;
   ReduceOp op = ReduceOp::kSum;
   Budget budget;
+  bool check = true;  // results are compared with an independent sum
   bool huge_pages = false;
   bool json = false;
-  bool bound = false;  // also as JSON lines; the table shows it always
+  bool bound = false;                  // also as JSON lines; the table shows it always
+  std::optional<std::string> plot;     // a drawing of all results
+  std::optional<std::string> compare;  // JSON lines of other systems, for the drawing
 };
 
-// Throws Error, also where a result differs from the independent sum.
-void run_bench(const BenchOptions& options);
+// Returns the exit code; throws UsageError, CannotRun and Error, also where a result differs from the
+// independent sum. Where it starts workers it calls fork, and what cli/run_command.h says holds.
+int run_bench(const BenchOptions& options);
 
 }  // namespace onesum::cli

@@ -212,22 +212,31 @@ void Pattern::fill(std::span<std::byte> memory, std::size_t replica, std::size_t
   }
 }
 
-std::optional<std::string> Pattern::difference(std::span<const std::byte> result, std::size_t phase) const {
+Difference Pattern::difference(std::span<const std::byte> result, std::size_t phase) const {
+  Difference difference;
   std::size_t from = phase % kPeriod * result_bytes_;
   for (std::size_t done = 0; done < result.size(); from = 0) {
     const std::size_t count = std::min(result.size() - done, expected_.size() - from);
     const std::span<const std::byte> expected = std::span(expected_).subspan(from, count);
     const std::span<const std::byte> found = result.subspan(done, count);
     if (std::memcmp(expected.data(), found.data(), count) != 0) {
-      const auto [at, unused] = std::mismatch(expected.begin(), expected.end(), found.begin());
-      const auto element = static_cast<std::size_t>(at - expected.begin()) / result_bytes_;
-      return "element " + std::to_string(done / result_bytes_ + element) + " is " +
-             hex(found.subspan(element * result_bytes_, result_bytes_)) + ", expected " +
-             hex(expected.subspan(element * result_bytes_, result_bytes_));
+      add_differences(found, expected, done / result_bytes_, difference);
     }
     done += count;
   }
-  return std::nullopt;
+  return difference;
+}
+
+void Pattern::add_differences(std::span<const std::byte> found, std::span<const std::byte> expected,
+                              std::size_t first_element, Difference& to) const {
+  for (std::size_t at = 0; at < found.size(); at += result_bytes_) {
+    const std::span<const std::byte> is = found.subspan(at, result_bytes_);
+    const std::span<const std::byte> should_be = expected.subspan(at, result_bytes_);
+    if (std::ranges::equal(is, should_be)) continue;
+    if (++to.elements > 1) continue;
+    to.first = "element " + std::to_string(first_element + at / result_bytes_) + " is " + hex(is) +
+               ", expected " + hex(should_be);
+  }
 }
 
 }  // namespace onesum::cli

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,6 +18,12 @@ namespace onesum::cli {
 // For sums in another order than the canonical one the values are such that every order gives the same bits.
 enum class Values { kAny, kWhole };
 
+// How a result differs from what it should be.
+struct Difference {
+  std::size_t elements = 0;  // so many are, bit by bit, not what they should be
+  std::string first;         // the first of them: "element 7 is 0x…, expected 0x…"
+};
+
 class Pattern {
  public:
   // Throws invalid_argument for types without a sum.
@@ -26,10 +31,12 @@ class Pattern {
 
   void fill(std::span<std::byte> memory, std::size_t replica, std::size_t phase) const;
 
-  // The first element that is not, bit by bit, what it should be: "element 7 is 0x…, expected 0x…".
-  std::optional<std::string> difference(std::span<const std::byte> result, std::size_t phase) const;
+  Difference difference(std::span<const std::byte> result, std::size_t phase) const;
 
  private:
+  void add_differences(std::span<const std::byte> found, std::span<const std::byte> expected,
+                       std::size_t first_element, Difference& to) const;
+
   std::size_t input_bytes_;   // of one element
   std::size_t result_bytes_;  // of one element
   std::vector<std::vector<std::byte>> inputs_;

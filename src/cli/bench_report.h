@@ -4,31 +4,31 @@
 #include <cstddef>
 #include <string>
 
-#include "cli/bench_command.h"
-#include "cli/bench_sampler.h"
-#include "cli/bench_workspace.h"
+#include "cli/bench_experiment.h"
+#include "cli/bench_plot.h"
 
 namespace onesum::cli {
 
-// The times of one case, and of its bound if there is one.
-struct Result {
-  std::string name;
-  const Series* times = nullptr;
-  const Series* bound = nullptr;
-};
-
 class BenchReport {
  public:
-  explicit BenchReport(const BenchOptions& options) : options_(options) {}
+  // Silent unless `is_first`.
+  BenchReport(const Laboratory& laboratory, bool is_first) : laboratory_(laboratory), is_first_(is_first) {}
 
-  void begin(std::size_t threads);
-  void add(const Workload& workload, const Result& result);
-  void add_bound(const Workload& workload, const std::string& name, const Series& times);
+  void begin();
+  void add(const Experiment& experiment);
+
+  // What was added, and what it is of, for a drawing.
+  std::string title() const;
+  const std::vector<PlotPoint>& points() const { return points_; }
 
  private:
-  void print_json(const char* peer, const std::string& name, const Workload& workload, const Series& times);
+  void print_row(const Workload& workload, const MeasuredCase& result) const;
+  void print_json(const char* peer, const std::string& name, const Workload& workload, const Series& times,
+                  const MeasuredCase* result) const;
 
-  const BenchOptions& options_;
+  const Laboratory& laboratory_;
+  bool is_first_;
+  std::vector<PlotPoint> points_;
 };
 
 }  // namespace onesum::cli

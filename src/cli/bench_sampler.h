@@ -5,10 +5,16 @@
 // then back to back, each call timed, until its share of the budget is used up. Calls shorter than kShortCall
 // are timed in groups that last about that long, so that reading the clock does not count; a sample is then
 // the mean of its group.
+//
+// Several workers take as many samples each, call by call the same; a sample is the slowest worker's. Nothing
+// but the calls themselves is exchanged while they are timed.
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <vector>
+
+#include "cli/bench_lockstep.h"
 
 namespace onesum::cli {
 
@@ -36,6 +42,7 @@ struct Series {
 
   double median() const;
   double min() const;
+  double percentile(double percent) const;  // the sample that so many of a hundred do not exceed
   std::size_t samples() const;
 };
 
@@ -45,9 +52,10 @@ double ratio(const Series& one, const Series& other);
 struct Budget {
   double seconds = 0.3;  // per subject, over all rounds
   std::size_t rounds = 3;
+  std::optional<std::size_t> samples = {};  // just so many instead, over all rounds; not fewer than rounds
 };
 
-// Measures one round of a subject and appends it to its series.
-void measure_round(Subject& subject, const Budget& budget, Series& series);
+// Measures one round of a subject and appends it to its series. All workers call it.
+void measure_round(Subject& subject, const Budget& budget, Series& series, Lockstep& lockstep);
 
 }  // namespace onesum::cli

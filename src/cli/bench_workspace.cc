@@ -9,7 +9,6 @@
 
 #include "base/amounts.h"
 #include "cli/machine.h"
-#include "cli/worker_names.h"
 
 namespace onesum::cli {
 namespace {
@@ -25,17 +24,20 @@ std::size_t arena_bytes_of(const Workload& workload, DType dtype) {
 }
 
 template <class Results>
-std::optional<std::string> first_difference(const Pattern& pattern, const Results& results) {
+Difference difference_in(const Pattern& pattern, const Results& results) {
+  Difference all;
   for (std::size_t t = 0; t < results.size(); ++t) {
     for (std::size_t d = 0; d < results[t].size(); ++d) {
       const Tensor& tensor = results[t].tensor(d);
       const std::span found(static_cast<const std::byte*>(tensor.memory()), tensor.bytes());
-      if (const auto difference = pattern.difference(found, t)) {
-        return "tensor " + std::to_string(t) + " on " + tensor.device().to_string() + ": " + *difference;
+      const Difference one = pattern.difference(found, t);
+      if (one.elements != 0 && all.elements == 0) {
+        all.first = "tensor " + std::to_string(t) + " on " + tensor.device().to_string() + ": " + one.first;
       }
+      all.elements += one.elements;
     }
   }
-  return std::nullopt;
+  return all;
 }
 
 }  // namespace
@@ -46,13 +48,21 @@ std::size_t Workload::elements() const {
   return sum;
 }
 
-std::string Workload::device_name(std::size_t device) const {
-  if (workers == 0) return "CPU:" + std::to_string(device);
-  const std::size_t each = devices / workers;
-  return worker_name(device / each) + "/device:CPU:" + std::to_string(device % each);
+std::size_t Workload::bytes() const { return elements() * size_of(dtype); }
+
+std::size_t Workload::needed_bytes() const {
+  return (arena_bytes_of(*this, dtype) + arena_bytes_of(*this, result_dtype(op, dtype))) * own_replicas();
 }
 
-std::size_t Workload::bytes() const { return elements() * size_of(dtype); }
+void refuse_too_large(const Workload& workload, std::size_t processes_here) {
+  const std::size_t needed = workload.needed_bytes() * processes_here;
+  const auto available = available_memory();
+  if (!available || needed <= *available) return;
+  throw Error(ErrorCode::kResourceExhausted, "the bench needs " + format_bytes(needed) + " for " +
+                                                 std::to_string(workload.own_replicas() * processes_here) +
+                                                 " devices, values and results; " + format_bytes(*available) +
+                                                 " are available");
+}
 
 void Workspace::Free::operator()(std::byte* memory) const noexcept { std::free(memory); }
 
@@ -60,13 +70,6 @@ Workspace::Workspace(Workload workload) : workload_(std::move(workload)) {
   const DType result = result_dtype(workload_.op, workload_.dtype);
   value_arenas_.bytes = arena_bytes_of(workload_, workload_.dtype);
   result_arenas_.bytes = arena_bytes_of(workload_, result);
-  const std::size_t needed = (value_arenas_.bytes + result_arenas_.bytes) * workload_.devices;
-  const auto available = available_memory();
-  if (available && needed > *available) {
-    throw Error(ErrorCode::kResourceExhausted,
-                "the bench needs " + format_bytes(needed) + " for " + std::to_string(workload_.devices) +
-                    " devices, values and results; " + format_bytes(*available) + " are available");
-  }
   allocate(value_arenas_);
   allocate(result_arenas_);
   values_ = tensors_in(value_arenas_, workload_.dtype);
@@ -76,7 +79,7 @@ Workspace::Workspace(Workload workload) : workload_(std::move(workload)) {
 void Workspace::allocate(Arenas& arenas) {
   const std::size_t alignment = workload_.huge_pages ? kHugePage : kLine;
   const std::size_t bytes = rounded_up(arenas.bytes + 1, alignment);
-  for (std::size_t d = 0; d < workload_.devices; ++d) {
+  for (std::size_t d = 0; d < workload_.own_replicas(); ++d) {
     auto* memory = static_cast<std::byte*>(std::aligned_alloc(alignment, bytes));
     if (memory == nullptr) {
       throw Error(ErrorCode::kResourceExhausted, "the bench cannot allocate " + format_bytes(bytes));
@@ -94,8 +97,8 @@ std::vector<PerReplica> Workspace::tensors_in(const Arenas& arenas, DType dtype)
   std::size_t offset = 0;
   for (const Shape& shape : workload_.shapes) {
     std::vector<Tensor> replicas;
-    for (std::size_t d = 0; d < workload_.devices; ++d) {
-      replicas.push_back(Tensor::borrow(arenas.starts[d] + offset, dtype, shape, workload_.device_name(d)));
+    for (std::size_t d = 0; d < workload_.own_replicas(); ++d) {
+      replicas.push_back(Tensor::borrow(arenas.starts[d] + offset, dtype, shape, workload_.own_device(d)));
     }
     tensors.emplace_back(std::move(replicas));
     offset += rounded_up(shape.elements() * size_of(dtype), kLine);
@@ -105,21 +108,20 @@ std::vector<PerReplica> Workspace::tensors_in(const Arenas& arenas, DType dtype)
 
 void Workspace::reset(const Pattern& pattern) {
   for (std::size_t t = 0; t < values_.size(); ++t) {
-    for (std::size_t d = 0; d < workload_.devices; ++d) {
+    for (std::size_t d = 0; d < workload_.own_replicas(); ++d) {
       const Tensor& tensor = values_[t].tensor(d);
-      pattern.fill({static_cast<std::byte*>(tensor.memory()), tensor.bytes()}, d, t);
+      pattern.fill({static_cast<std::byte*>(tensor.memory()), tensor.bytes()}, workload_.first_own() + d, t);
     }
   }
   for (std::byte* arena : result_arenas_.starts) std::memset(arena, 0x5a, result_arenas_.bytes);
 }
 
-std::optional<std::string> Workspace::difference(const Pattern& pattern,
-                                                 std::span<const PerReplica> results) {
-  return first_difference(pattern, results);
+Difference Workspace::difference(const Pattern& pattern, std::span<const PerReplica> results) {
+  return difference_in(pattern, results);
 }
 
-std::optional<std::string> Workspace::difference(const Pattern& pattern, std::span<const Mirrored> results) {
-  return first_difference(pattern, results);
+Difference Workspace::difference(const Pattern& pattern, std::span<const Mirrored> results) {
+  return difference_in(pattern, results);
 }
 
 }  // namespace onesum::cli

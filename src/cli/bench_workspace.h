@@ -1,13 +1,13 @@
 // The memory that a bench works on, as a caller would bring it: allocated from the C library, borrowed by
 // tensors.
 //
-// For each device an arena of inputs and one of results, in which the tensors of the workload lie one after
-// the other on cache lines of their own. All of it is touched, so no call meets a page for the first time.
+// For each device of this process an arena of inputs and one of results, in which the tensors of the workload
+// lie one after the other on cache lines of their own. All of it is touched, so no call meets a page for the
+// first time.
 #pragma once
 
 #include <cstddef>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,19 +26,27 @@ struct Workload {
   ReduceOp op = ReduceOp::kSum;
   DType dtype = DType::kFloat32;
   std::vector<Shape> shapes;
-  std::size_t devices = 2;  // in all
-  std::size_t workers = 0;  // embedded, with equally many of the devices each; 0: devices of this process
+  std::vector<std::string> devices;  // of all replicas, in their order
+  std::size_t processes = 1;         // which have equally many of the devices, one after the other
+  std::size_t rank = 0;              // of this process among them
   bool huge_pages = false;
 
   std::size_t elements() const;
   std::size_t bytes() const;  // of one replica
-  std::string device_name(std::size_t device) const;
+  std::size_t replicas() const { return devices.size(); }
+  std::size_t own_replicas() const { return devices.size() / processes; }  // on devices of this process
+  std::size_t first_own() const { return rank * own_replicas(); }
+  const std::string& own_device(std::size_t own) const { return devices[first_own() + own]; }
   bool can_be_in_place() const { return result_dtype(op, dtype) == dtype; }
+  std::size_t needed_bytes() const;  // of a Workspace
 };
+
+// Throws resource_exhausted, naming what is needed and what there is, where so many processes of this machine
+// that have such a workspace each would find too little memory.
+void refuse_too_large(const Workload& workload, std::size_t processes_here);
 
 class Workspace {
  public:
-  // Throws resource_exhausted, naming what is needed and what there is, before the memory is touched.
   explicit Workspace(Workload workload);
 
   const Workload& workload() const { return workload_; }
@@ -53,9 +61,9 @@ class Workspace {
   // Writes the inputs anew, and something else into the results.
   void reset(const Pattern& pattern);
 
-  // Whether `results` hold the sums; else what is wrong, naming tensor, device and element.
-  static std::optional<std::string> difference(const Pattern& pattern, std::span<const PerReplica> results);
-  static std::optional<std::string> difference(const Pattern& pattern, std::span<const Mirrored> results);
+  // How far `results` are from the sums; what is wrong names tensor, device and element.
+  static Difference difference(const Pattern& pattern, std::span<const PerReplica> results);
+  static Difference difference(const Pattern& pattern, std::span<const Mirrored> results);
 
  private:
   struct Free {

@@ -11,6 +11,7 @@
 #include <onesum/error.h>
 #include <onesum/version.h>
 
+#include "base/config.h"
 #include "base/text.h"
 #include "cli/quantities.h"
 #include "cli/usage.h"
@@ -27,10 +28,10 @@ constexpr std::string_view kDefaultSizes = "4,1k,64k,1M,8M,64M";
 
 // The options as they were typed.
 struct Typed {
-  Text spec, workers, num_packs, numerics, half, constants;
+  Text spec, workers, machines, num_packs, numerics, half, constants;
   Text latency, bandwidth, inside_latency, inside_bandwidth, reduce_speed;
   Text devices, device_type, bytes, sizes, shapes, dtype, op, to, reduce_to, draw, file, case_name, budget,
-      rounds, grace;
+      rounds, grace, transport, iterations, plot, compare;
   bool in_place = false;
   bool verify = false;
   bool explain = false;
@@ -40,6 +41,9 @@ struct Typed {
   bool simulate = false;
   bool json = false;
   bool bound = false;
+  bool embedded = false;
+  bool check = false;
+  bool no_check = false;
   bool huge_pages = false;
   bool no_prefix = false;
   bool keep_going = false;
@@ -52,11 +56,6 @@ void text_option(CLI::App& app, const char* name, Text& to, const char* placehol
 }
 
 void add_call_options(CLI::App& app, Typed& typed) {
-  text_option(app, "--devices", typed.devices, "N",
-              "devices of this process, or of each worker, one replica each (default 2)");
-  text_option(app, "--spec", typed.spec, "TEXT",
-              "all-reduce: xring, nccl/rechd, pscpu:2k:direct#2, auto, ... (default: sum on one device)");
-  text_option(app, "--workers,-n", typed.workers, "W", "workers, embedded in this process");
   text_option(app, "--shapes", typed.shapes, "FILE",
               "the tensors that FILE lists: a name and extents a line");
   text_option(app, "--dtype", typed.dtype, "TYPE", "element type: float32 (default), bfloat16, int64, ...");
@@ -73,11 +72,19 @@ void add_plan(CLI::App& app, Typed& typed) {
       "  onesum plan --devices 4 --bytes 8M > plan.txt; onesum plan --file plan.txt --verify\n"
       "  onesum plan --spec nccl/rechd --workers 2 --devices 4 --bytes 8M --draw plan.svg\n"
       "  onesum plan --spec nccl/xring --workers 2 --devices 4 --device-type gpu --bytes 8M --verify\n"
+      "  onesum plan --spec nccl/machines --workers 4 --machines 2 --devices 2 --bytes 8M --verify\n"
       "  onesum plan --spec pscpu:64k:auto --workers 4 --shapes bench/shapes/resnet50.txt --explain\n"
       "  onesum plan --spec xring --half reduce_scatter --workers 4 --devices 1 --bytes 8M --verify\n"
       "  onesum plan --spec rechd --workers 4096 --devices 1 --bytes 1G --simulate --latency 5us \\\n"
       "    --bandwidth 12.5GB/s");
+  text_option(plan, "--devices", typed.devices, "N",
+              "devices of this process, or of each worker, one replica each (default 2)");
+  text_option(plan, "--spec", typed.spec, "TEXT",
+              "all-reduce: xring, nccl/rechd, pscpu:2k:direct#2, auto, ... (default: sum on one device)");
+  text_option(plan, "--workers,-n", typed.workers, "W", "workers, embedded in this process");
   add_call_options(plan, typed);
+  text_option(plan, "--machines", typed.machines, "M",
+              "the workers are on M machines, evenly divided in rank order (default 1)");
   text_option(plan, "--device-type", typed.device_type, "TYPE",
               "cpu (default) or gpu, where nccl is NCCL's own");
   text_option(plan, "--bytes", typed.bytes, "B", "one tensor of B bytes (4, 64k, 8M, ...) on each device");
@@ -128,26 +135,55 @@ void add_bench(CLI::App& app, Typed& typed) {
   CLI::App& bench =
       *app.add_subcommand("bench", "Measure reductions, and how close they come to the machine's limit");
   bench.footer(
-      "Every result is compared bit by bit with an independent sum (of whole numbers where the additions "
-      "are\n"
-      "not in the canonical order). Memory is allocated by malloc,\n"
-      "touched, and aligned to cache lines. Calls shorter than 20 us are timed in groups; a sample is\n"
-      "then the mean of its group. Median and min are over 5 to 5000 samples.\n\n"
+      "--workers W starts W workers on this machine, which end with the bench. Under a launcher (onesum "
+      "run,\n"
+      "mpirun, torchrun, srun, a TF_CONFIG) the bench runs on the workers that it has started, and rank 0\n"
+      "prints. Without either, one process does it all, with --devices N.\n\n"
+      "All workers make the same calls: in each round they wait for each other, make one call that does not\n"
+      "count, then call back to back. The time of a call is that of the slowest worker; median, min and p99\n"
+      "are over 5 to 5000 samples. Calls shorter than 20 us are timed in groups, of which a sample is the\n"
+      "mean.\n\n"
+      "Before and after the measurement, the results of a call are compared bit by bit with an independent\n"
+      "sum (of whole numbers where the additions are not in the canonical order); \"wrong\" counts elements\n"
+      "of all workers, and any of them makes the exit code 1. Memory is allocated by malloc, touched, and\n"
+      "aligned to cache lines.\n\n"
+      "algbw is the size of one replica over the time, busbw that times 2(n-1)/n for n replicas. The bound\n"
+      "is what hand-written loops need in the same rounds; workers first meet in shared memory there. "
+      "memory\n"
+      "is the most that one process held beyond its tensors.\n\n"
       "Example:\n"
-      "  onesum bench --devices 2 --sizes 4,64k,8M,256M\n"
+      "  onesum bench -n 4 --transport shm --sizes 8,64k,16M\n"
+      "  onesum bench -n 2 --json > ours.json; onesum bench -n 2 --spec xring --plot x.svg --compare "
+      "ours.json\n"
+      "  onesum run -n 4 -- onesum bench --sizes 8,1M\n"
       "  onesum bench --devices 4 --shapes bench/shapes/resnet50.txt --json --bound\n"
-      "  onesum bench --spec nccl/rechd --workers 4 --devices 2 --sizes 4,64k,8M");
-  add_call_options(bench, typed);
+      "  onesum bench --spec nccl/rechd --workers 4 --embedded --devices 2 --sizes 4,64k,8M");
+  text_option(bench, "--workers,-n", typed.workers, "W", "worker processes to start on this machine");
+  bench.add_flag("--embedded", typed.embedded, "the workers are embedded in this process instead");
+  text_option(bench, "--devices", typed.devices, "N",
+              "devices of each worker, one replica each (default 1; in one process 2)");
+  text_option(bench, "--transport", typed.transport, "NAME",
+              "between worker processes: auto (default), shm, tcp or ucx");
+  text_option(bench, "--spec", typed.spec, "TEXT",
+              "all-reduce: xring, nccl/rechd, pscpu:2k:direct#2, ... (default: auto; in one process the sum "
+              "on one device)");
   text_option(bench, "--sizes", typed.sizes, "LIST",
               "bytes per device, such as 4,1k,8M (default 4,1k,64k,1M,8M,64M)");
+  add_call_options(bench, typed);
   text_option(bench, "--case", typed.case_name, "NAME",
-              "what the names of the results begin with (default inproc)");
+              "what the names of the results begin with (default workers; in one process inproc)");
+  text_option(bench, "--iterations", typed.iterations, "I", "samples per case and size (default: --budget)");
   text_option(bench, "--budget", typed.budget, "SECONDS",
               "per case and size (default: BENCH_BUDGET, else 0.3)");
   text_option(bench, "--rounds", typed.rounds, "R", "cases take turns so often (default 3)");
+  bench.add_flag("--check", typed.check, "compare results, before and after the measurement (default)");
+  bench.add_flag("--no-check", typed.no_check, "do not");
   bench.add_flag("--huge-pages", typed.huge_pages, "ask the system for huge pages");
   bench.add_flag("--json", typed.json, "print one JSON object a line");
   bench.add_flag("--bound", typed.bound, "with --json: also measure and print the bounds");
+  text_option(bench, "--plot", typed.plot, "FILE.svg", "draw times and bandwidths over size");
+  text_option(bench, "--compare", typed.compare, "FILE.json",
+              "with --plot: draw these, too; JSON lines as --json prints them");
 }
 
 void add_run(CLI::App& app, Typed& typed) {
@@ -155,8 +191,9 @@ void add_run(CLI::App& app, Typed& typed) {
   run.footer(
       "Usage: onesum run -n W [OPTIONS] -- PROGRAM [ARGUMENTS]\n\n"
       "Each worker gets its rank, their number and the job's name in ONESUM_RANK, ONESUM_SIZE and\n"
-      "ONESUM_JOB, and its share of the cores in ONESUM_THREADS unless that is set. Worker 0 reads standard\n"
-      "input, the others read nothing. Lines are printed when they are complete.\n\n"
+      "ONESUM_JOB, and its share of the cores: their number in ONESUM_THREADS, and where there are as many\n"
+      "cores as workers it runs on no others; unless ONESUM_THREADS is set. Worker 0 reads standard input,\n"
+      "the others read nothing. Lines are printed when they are complete.\n\n"
       "When a worker fails, the others get SIGTERM, and SIGKILL if they do not end; the exit code is that "
       "of\n"
       "the worker that failed first (128 + signal if it was killed). SIGINT, SIGTERM, SIGHUP, SIGQUIT,\n"
@@ -220,6 +257,12 @@ std::optional<std::size_t> workers_of(const Typed& typed) {
   return parse_count("--workers", *typed.workers, 1, kMaxWorkers);
 }
 
+std::optional<std::size_t> machines_of(const Typed& typed, const std::optional<std::size_t>& workers) {
+  if (!typed.machines) return std::nullopt;
+  if (!workers) throw UsageError("--machines needs --workers W");
+  return parse_count("--machines", *typed.machines, 1, *workers);
+}
+
 Numerics numerics_of(const Typed& typed) {
   const std::string numerics = typed.numerics.value_or("canonical");
   if (numerics == "canonical") return Numerics::kCanonical;
@@ -261,6 +304,7 @@ void refuse_idle_options(const Typed& typed) {
   refuse_both(typed.spec, "--spec", typed.to, "--to");
   refuse_both(typed.spec, "--spec", typed.reduce_to, "--reduce-to");
   refuse_both(typed.half, "--half", typed.shapes, "--shapes");
+  needs_spec(typed.machines.has_value(), "--machines");
   needs_spec(typed.num_packs.has_value(), "--num-packs");
   needs_spec(typed.numerics.has_value(), "--numerics");
   needs_spec(typed.half.has_value(), "--half");
@@ -305,6 +349,7 @@ PlanOptions plan_options(const Typed& typed) {
   options.json = typed.json;
   options.spec = spec_of(typed);
   options.workers = workers_of(typed);
+  options.machines = machines_of(typed, options.workers);
   if (typed.num_packs)
     options.num_packs = static_cast<int>(parse_count("--num-packs", *typed.num_packs, 0, 65536));
   options.numerics = numerics_of(typed);
@@ -316,26 +361,55 @@ PlanOptions plan_options(const Typed& typed) {
   return options;
 }
 
+std::string transport_of(const std::string& name) {
+  for (const TransportChoice choice :
+       {TransportChoice::kAuto, TransportChoice::kShm, TransportChoice::kTcp, TransportChoice::kUcx}) {
+    if (name == to_string(choice)) return name;
+  }
+  throw UsageError("--transport: " + quoted(name) + " is none of auto, shm, tcp and ucx");
+}
+
+Budget budget_of(const Typed& typed) {
+  refuse_both(typed.iterations, "--iterations", typed.budget, "--budget");
+  Budget budget;
+  if (const char* seconds = std::getenv("BENCH_BUDGET"))
+    budget.seconds = parse_seconds("BENCH_BUDGET", seconds);
+  if (typed.budget) budget.seconds = parse_seconds("--budget", *typed.budget);
+  if (typed.rounds) budget.rounds = parse_count("--rounds", *typed.rounds, 1, 1000);
+  if (typed.iterations) {
+    budget.samples = parse_count("--iterations", *typed.iterations, 1, 1000000);
+    budget.rounds = std::min(budget.rounds, *budget.samples);
+  }
+  return budget;
+}
+
 BenchOptions bench_options(const Typed& typed) {
   refuse_both(typed.sizes, "--sizes", typed.shapes, "--shapes");
+  if (typed.check && typed.no_check) throw UsageError("--check and --no-check exclude each other");
+  if (typed.compare && !typed.plot) throw UsageError("--compare needs --plot FILE.svg");
   BenchOptions options;
-  options.devices = devices_of(typed);
+  if (typed.devices) options.devices = devices_of(typed);
+  if (typed.workers) {
+    options.workers =
+        parse_count("--workers", *typed.workers, 1, typed.embedded ? kMaxWorkers : kMaxProcesses);
+  }
+  options.embedded = typed.embedded;
+  if (typed.transport) options.transport = transport_of(*typed.transport);
   if (!typed.shapes)
     options.sizes = parse_size_list("--sizes", typed.sizes.value_or(std::string(kDefaultSizes)));
   options.shapes_file = typed.shapes;
-  options.case_name = typed.case_name.value_or(options.case_name);
+  options.case_name = typed.case_name;
   options.dtype = dtype_of(typed);
   for (const std::size_t bytes : options.sizes) elements_in("--sizes", bytes, options.dtype);
   options.op = op_of(typed);
   options.spec = spec_of(typed);
-  options.workers = workers_of(typed);
-  if (const char* budget = std::getenv("BENCH_BUDGET"))
-    options.budget.seconds = parse_seconds("BENCH_BUDGET", budget);
-  if (typed.budget) options.budget.seconds = parse_seconds("--budget", *typed.budget);
-  if (typed.rounds) options.budget.rounds = parse_count("--rounds", *typed.rounds, 1, 1000);
+  options.budget = budget_of(typed);
+  options.check = !typed.no_check;
   options.huge_pages = typed.huge_pages;
   options.json = typed.json;
   options.bound = typed.bound;
+  options.plot = typed.plot;
+  options.compare = typed.compare;
   return options;
 }
 
@@ -431,7 +505,7 @@ Command parse_command_line(int argc, const char* const* argv) {
   app.set_version_flag("--version", std::string("onesum ") + ONESUM_VERSION);
   app.footer(
       "Example:\n  onesum run -n 4 -- ./train\n  onesum plan --devices 4 --bytes 8M --verify\n"
-      "  onesum bench --devices 2 --sizes 4,8M");
+      "  onesum bench -n 4 --sizes 8,1M");
   app.get_formatter()->column_width(28);
   app.require_subcommand(0, 1);
   add_run(app, typed);
@@ -449,7 +523,9 @@ Command parse_command_line(int argc, const char* const* argv) {
   } catch (const CLI::ParseError& error) {
     throw UsageError(error.what());
   }
-  return understood(app, typed);
+  Command command = understood(app, typed);
+  if (auto* bench = std::get_if<BenchOptions>(&command)) bench->arguments.assign(argv + 1, argv + argc);
+  return command;
 }
 
 }  // namespace onesum::cli

@@ -45,6 +45,7 @@ std::vector<std::pair<std::string, std::string>> settings_text(const Config& con
       {"ONESUM_POOL_BYTES",
        config.pool_bytes ? format_bytes(*config.pool_bytes) : "not set: the engine decides what it keeps"},
       {"ONESUM_LOG", std::string(to_string(config.log_level))},
+      {"ONESUM_CHECKSUMS", config.checksums ? "on" : "off"},
   };
 }
 
@@ -115,6 +116,7 @@ void print_json(const Config& config) {
   if (config.threads) settings.set("ONESUM_THREADS", *config.threads);
   if (config.pool_bytes) settings.set("ONESUM_POOL_BYTES", *config.pool_bytes);
   settings.set("ONESUM_LOG", to_string(config.log_level));
+  settings.set("ONESUM_CHECKSUMS", config.checksums ? "on" : "off");
   JsonObject info;
   info.set("version", ONESUM_VERSION)
       .set("build", build_type())

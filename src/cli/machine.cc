@@ -27,14 +27,6 @@ std::optional<std::string> field_of(const char* path, std::string_view key) {
   return std::nullopt;
 }
 
-std::optional<std::size_t> memory_field(std::string_view key) {
-  const auto text = field_of("/proc/meminfo", key);  // "24689 kB"
-  if (!text) return std::nullopt;
-  const auto kibibytes = parse_number(text->substr(0, text->find(' ')), std::size_t{1} << 50);
-  if (!kibibytes) return std::nullopt;
-  return *kibibytes << 10;
-}
-
 }  // namespace
 
 std::optional<std::string> cpu_model() { return field_of("/proc/cpuinfo", "model name"); }
@@ -53,9 +45,17 @@ std::vector<std::string> cpu_features() {
   return found;
 }
 
-std::optional<std::size_t> total_memory() { return memory_field("MemTotal"); }
+std::optional<std::size_t> memory_field(const char* path, std::string_view key) {
+  const auto text = field_of(path, key);  // "24689 kB"
+  if (!text) return std::nullopt;
+  const auto kibibytes = parse_number(text->substr(0, text->find(' ')), std::size_t{1} << 50);
+  if (!kibibytes) return std::nullopt;
+  return *kibibytes << 10;
+}
 
-std::optional<std::size_t> available_memory() { return memory_field("MemAvailable"); }
+std::optional<std::size_t> total_memory() { return memory_field("/proc/meminfo", "MemTotal"); }
+
+std::optional<std::size_t> available_memory() { return memory_field("/proc/meminfo", "MemAvailable"); }
 
 unsigned online_cores() { return std::max(available_cores(), static_cast<unsigned>(get_nprocs())); }
 

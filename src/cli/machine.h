@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace onesum::cli {
@@ -12,6 +13,9 @@ std::optional<std::string> cpu_model();
 std::vector<std::string> cpu_features();        // those that matter to sums, as the system spells them
 std::optional<std::size_t> total_memory();      // bytes
 std::optional<std::size_t> available_memory();  // bytes that can be had without swapping
+
+// What a file such as /proc/meminfo says in a line "key: 24689 kB", in bytes.
+std::optional<std::size_t> memory_field(const char* path, std::string_view key);
 
 unsigned online_cores();  // of the machine
 

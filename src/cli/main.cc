@@ -1,5 +1,5 @@
-// The command line tool. Exit codes: 0 done, 1 it could not be done, 2 the command line is wrong; of `run`
-// those of its workers.
+// The command line tool. Exit codes: 0 done, 1 it could not be done, 2 the command line is wrong; of `run`,
+// and of `bench` that starts workers, those of the workers.
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -24,7 +24,7 @@ struct Run {
   int operator()(const TextOptions& options) const { return print(options.text), kDone; }
   int operator()(const PlanOptions& options) const { return run_plan(options), kDone; }
   int operator()(const InfoOptions& options) const { return run_info(options), kDone; }
-  int operator()(const BenchOptions& options) const { return run_bench(options), kDone; }
+  int operator()(const BenchOptions& options) const { return run_bench(options); }
   int operator()(const RunOptions& options) const { return run_workers(options); }
 };
 
@@ -55,6 +55,7 @@ int run(int argc, const char* const* argv) {
 }  // namespace onesum::cli
 
 int main(int argc, char** argv) {
+  onesum::cli::occupy_standard_descriptors();
   std::signal(SIGPIPE, SIG_IGN);  // a reader that goes away shows as a failed write
   return onesum::cli::run(argc, argv);
 }

@@ -25,18 +25,19 @@ struct Timed {
 Timed time_of(std::optional<std::size_t> workers, std::size_t tensors, std::size_t elements) {
   Workload workload;
   workload.shapes.assign(tensors, Shape{static_cast<std::int64_t>(elements)});
-  workload.devices = 2;
-  workload.workers = workers.value_or(0);
+  const std::size_t each = 2 / workers.value_or(1);
+  workload.devices = workers ? device_names(worker_names(*workers), each) : own_device_names(each);
   Workspace workspace(workload);
-  const std::size_t each = workload.devices / workers.value_or(1);
+  Lockstep alone;
   const auto spec = workers ? std::optional<AllReduceSpecs>("direct") : std::nullopt;
-  const std::unique_ptr<CrossDeviceOps> ops = make_ops(spec, workers, each);
+  const std::unique_ptr<CrossDeviceOps> ops = make_ops({spec, workers, each});
   const std::unique_ptr<Case> call = into_case(*ops, workspace, Place::kIn, Call::kPrepared);
   Series series;
-  for (std::size_t round = 0; round < kBudget.rounds; ++round) measure_round(*call, kBudget, series);
+  for (std::size_t round = 0; round < kBudget.rounds; ++round) {
+    measure_round(*call, kBudget, series, alone);
+  }
 
-  std::vector<Device> devices;
-  for (std::size_t d = 0; d < workload.devices; ++d) devices.emplace_back(workload.device_name(d));
+  const std::vector<Device> devices(workload.devices.begin(), workload.devices.end());
   std::vector<ReduceSpec> specs;
   for (const Shape& shape : workload.shapes) specs.push_back({workload.dtype, shape, devices, devices});
   const Plan plan = ops->plan(workload.op, specs, true);

@@ -5,6 +5,9 @@
 #include <cstring>
 #include <memory>
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <onesum/error.h>
 
 #include "base/text.h"
@@ -27,6 +30,14 @@ bool write_all(std::FILE* file, std::string_view text) {
 }
 
 }  // namespace
+
+void occupy_standard_descriptors() noexcept {
+  for (;;) {
+    const int fd = open("/dev/null", O_PATH | O_CLOEXEC);
+    if (fd > STDERR_FILENO) close(fd);
+    if (fd < 0 || fd > STDERR_FILENO) return;
+  }
+}
 
 void print(std::string_view text) {
   errno = 0;

@@ -10,6 +10,10 @@ namespace onesum::cli {
 // The reader of standard output has gone (`onesum bench | head -1`): no error, but nothing is left to do.
 struct ReaderGone {};
 
+// Opens what the caller has closed of the standard descriptors, so that nothing that is opened later gets
+// their numbers. Reading from them finds nothing, writing to them fails as before.
+void occupy_standard_descriptors() noexcept;
+
 // Writes to standard output. Throws ReaderGone if nobody reads, onesum::Error if it cannot be written.
 void print(std::string_view text);
 

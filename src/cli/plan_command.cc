@@ -14,6 +14,7 @@
 #include "cli/plan_subject.h"
 #include "cli/table.h"
 #include "plan/cost.h"
+#include "plan/crossing.h"
 #include "plan/draw.h"
 #include "plan/lower_bound.h"
 #include "plan/text.h"
@@ -103,6 +104,22 @@ std::string order_text(const PlanSubject& subject, const Findings& findings) {
   return text;
 }
 
+struct MachineTraffic {
+  plan::LinkCost all;
+  std::uint64_t most_sent = 0;  // bytes, by one machine
+};
+
+MachineTraffic traffic_between_machines(const PlanSubject& subject) {
+  MachineTraffic traffic;
+  for (const plan::LinkCost& sent :
+       plan::sent_between_machines(subject.plan, subject.sizes, subject.machines)) {
+    traffic.all.messages += sent.messages;
+    traffic.all.bytes += sent.bytes;
+    traffic.most_sent = std::max(traffic.most_sent, sent.bytes);
+  }
+  return traffic;
+}
+
 // "4 messages, 2 MiB".
 std::string level_text(const plan::LinkCost& level) {
   if (level.messages == 0) return "no message";
@@ -123,6 +140,16 @@ std::string levels_text(const plan::Cost& cost) {
   }
   return native + fmt::format("across workers: {}; between devices of a worker: {}\n",
                               level_text(cost.across), level_text(cost.inside));
+}
+
+// "between machines: 4 messages, 2 MiB, of which one sends 1 MiB at most".
+std::string machines_text(const PlanSubject& subject) {
+  if (subject.machines.empty()) return "";
+  const MachineTraffic traffic = traffic_between_machines(subject);
+  std::string text = "between machines: " + level_text(traffic.all);
+  if (traffic.all.messages > 0)
+    text += fmt::format(", of which one sends {} at most", format_bytes(traffic.most_sent));
+  return text + "\n";
 }
 
 std::string time_text(const plan::Cost& cost, const std::optional<plan::LowerBound>& bound,
@@ -163,7 +190,8 @@ std::string cost_text(const PlanSubject& subject, const Findings& findings) {
   std::string text = packs_text(subject) + steps_text(cost);
   if (!subject.has_sizes) return text + "bytes and time: unknown without --bytes\n";
   text += cost.devices.size() <= kMostListedDevices ? device_table(subject, cost) : device_summary(cost);
-  return text + levels_text(cost) + time_text(cost, findings.bound, findings.constants);
+  return text + levels_text(cost) + machines_text(subject) +
+         time_text(cost, findings.bound, findings.constants);
 }
 
 void print_words(const PlanSubject& subject, bool say_verified) {
@@ -233,6 +261,12 @@ void print_json(const PlanSubject& subject, const Findings& findings, bool is_ve
         .set("messages", findings.cost->messages)
         .set("devices", json_devices(subject, *findings.cost));
     if (subject.has_sizes) set_cost(line, *findings.cost, findings.bound);
+    if (!subject.machines.empty()) {  // it has sizes, as every call
+      const MachineTraffic traffic = traffic_between_machines(subject);
+      JsonObject object;
+      object.set("messages", traffic.all.messages).set("bytes", traffic.all.bytes);
+      line.set("between_machines", object.set("most_sent", traffic.most_sent));
+    }
   }
   if (!findings.fault.empty()) line.set("fault", findings.fault);
   if (!subject.explanation.empty()) line.set("explanation", subject.explanation);

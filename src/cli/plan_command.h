@@ -18,6 +18,7 @@ struct PlanOptions {
   std::optional<std::string> file;         // of a plan as text; absent: the plan of a call, as follows
   std::optional<AllReduceSpecs> spec;      // absent: the sum is formed on one device
   std::optional<std::size_t> workers;      // embedded; absent: this process alone
+  std::optional<std::size_t> machines;     // among which they are divided; absent: they are on one
   std::size_t devices = 2;                 // of each worker
   std::string device_type = "CPU";         // or "GPU"; plans need no engine
   std::optional<std::size_t> bytes;        // of one replica of one tensor

@@ -112,6 +112,17 @@ plan::Sizes sizes_for(const plan::Plan& plan, std::size_t bytes) {
   return sizes;
 }
 
+// " on 4 workers of 2 devices on 2 machines".
+std::string workers_text(const PlanOptions& options) {
+  const auto counted = [](std::size_t count, std::string_view what) {
+    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+  };
+  std::string text =
+      fmt::format(" on {} of {}", counted(workers_of(options), "worker"), counted(options.devices, "device"));
+  if (options.machines) text += " on " + counted(*options.machines, "machine");
+  return text;
+}
+
 }  // namespace
 
 std::string title_of(const PlanOptions& options) {
@@ -119,15 +130,11 @@ std::string title_of(const PlanOptions& options) {
   std::size_t elements = 0;
   for (const Shape& shape : shapes) elements += shape.elements();
   const std::size_t replicas = replicas_of(options);
-  return fmt::format(
-      "{} of {} {}{}{}: {} {}, {} {}, {}", options.op == ReduceOp::kSum ? "sum" : "mean", replicas,
-      replicas == 1 ? "replica" : "replicas",
-      has_workers(options) ? fmt::format(" on {} {} of {} {}", workers_of(options),
-                                         workers_of(options) == 1 ? "worker" : "workers", options.devices,
-                                         options.devices == 1 ? "device" : "devices")
-                           : "",
-      options.in_place ? " in place" : "", shapes.size(), shapes.size() == 1 ? "tensor" : "tensors", elements,
-      to_string(options.dtype), format_bytes(elements * size_of(options.dtype)));
+  return fmt::format("{} of {} {}{}{}: {} {}, {} {}, {}", options.op == ReduceOp::kSum ? "sum" : "mean",
+                     replicas, replicas == 1 ? "replica" : "replicas",
+                     has_workers(options) ? workers_text(options) : "", options.in_place ? " in place" : "",
+                     shapes.size(), shapes.size() == 1 ? "tensor" : "tensors", elements,
+                     to_string(options.dtype), format_bytes(elements * size_of(options.dtype)));
 }
 
 bool can_be_streamed(const PlanOptions& options) {
@@ -140,8 +147,15 @@ api::StudiedAllReduce study_of(const PlanOptions& options) {
     throw UsageError(fmt::format("--half: {} is not one algorithm; expected xring, rechd or direct",
                                  quoted(options.spec->to_string())));
   }
-  return {workers_of(options), options.devices,    options.dtype,    options.op,
-          options.in_place,    only_spec(options), options.numerics, options.device_type == "GPU"};
+  return {workers_of(options),
+          options.devices,
+          options.dtype,
+          options.op,
+          options.in_place,
+          only_spec(options),
+          options.numerics,
+          options.device_type == "GPU",
+          options.machines.value_or(1)};
 }
 
 std::size_t elements_of(const PlanOptions& options) { return shapes_of(options).front().elements(); }
@@ -150,8 +164,8 @@ PlanSubject plan_of_call(const PlanOptions& options) {
   refuse_too_many(options);
   const std::vector<ReduceSpec> specs = specs_of(options);
   const std::unique_ptr<CrossDeviceOps> ops =
-      make_ops(options.spec, options.workers, options.devices, options.num_packs, options.reduce_to,
-               options.device_type);
+      make_ops({options.spec, options.workers, options.devices, options.num_packs, options.reduce_to,
+                options.device_type, options.machines.value_or(1)});
   CommunicationOptions how;
   how.numerics = options.numerics;
   const Plan planned = ops->plan(options.op, specs, options.in_place, how);
@@ -159,6 +173,7 @@ PlanSubject plan_of_call(const PlanOptions& options) {
   subject.title = title_of(options);
   subject.plan = planned.value();
   subject.sizes.pack_lengths = planned.pack_elements();
+  if (options.machines) subject.machines = api::even_machine_numbers(workers_of(options), *options.machines);
   name_devices(subject, planned.devices());
   if (options.explain) subject.explanation = ops->explain(options.op, specs, options.in_place, how);
   return subject;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ struct PlanSubject {
   plan::Plan plan;
   bool has_sizes = true;
   plan::Sizes sizes;                      // zeros unless has_sizes
+  std::vector<std::int32_t> machines;     // of each rank, if it was said how many there are
   std::vector<std::string> device_names;  // by number in the plan
   std::vector<std::string> drawn_names;   // the same, short: a drawing names the workers itself
   std::string explanation;                // of a call, if it was asked for

@@ -24,16 +24,6 @@
 namespace onesum::cli {
 namespace {
 
-// What is opened later must not get the number of a standard descriptor that the caller has closed. Reading
-// from it finds nothing, writing to it fails as before.
-void occupy_standard_descriptors() {
-  for (;;) {
-    const int fd = open("/dev/null", O_PATH | O_CLOEXEC);
-    if (fd > STDERR_FILENO) close(fd);
-    if (fd < 0 || fd > STDERR_FILENO) return;
-  }
-}
-
 std::pair<Fd, Fd> make_lifeline() {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) {
@@ -44,7 +34,10 @@ std::pair<Fd, Fd> make_lifeline() {
 
 KeepOptions keep_options(const RunOptions& options, const SignalMasks& masks, int first_stdin) {
   KeepOptions keep;
-  keep.launch = {options.program, options.workers, fresh_job_id(), first_stdin, masks.before};
+  keep.launch = {options.program, options.workers,      fresh_job_id(),
+                 first_stdin,     options.first_speaks, masks.before};
+  // Workers are in the background of their terminal, which may stop those that write to it.
+  if (options.first_speaks) sigaddset(&keep.launch.signal_mask, SIGTTOU);
   keep.style = options.json ? LineStyle::kJson : options.prefix ? LineStyle::kPrefixed : LineStyle::kPlain;
   keep.grace_seconds = options.grace_seconds;
   keep.keep_going = options.keep_going;
@@ -110,7 +103,6 @@ class Front {
 
 int run_workers(const RunOptions& options) {
   process_config();  // a mistake in the environment is told once, and not by each worker
-  occupy_standard_descriptors();
   adopt_orphans();
   const SignalMasks masks = block_signals();
   TerminalInput terminal;

@@ -14,6 +14,7 @@ struct RunOptions {
   bool keep_going = false;           // a worker that fails does not end the rest
   double grace_seconds = 5;          // between SIGTERM and SIGKILL
   bool json = false;                 // output and endings as JSON, one object a line
+  bool first_speaks = false;         // worker 0 writes to the tool's own output; nothing is said at the end
 };
 
 // Returns the exit code: 0 if all workers ended so, else that of the worker that failed first (128 and the

@@ -75,7 +75,7 @@ class Keeper {
   bool may_write(const OutputQueue& queue) const;
   void write_queues(Worker*);
   void give_up_broken_queues();
-  void say(const std::string& message) { err_.append("onesum: " + message + "\n"); }
+  void say(const std::string& message);
   void print_summary();
   int exit_code() const;
 
@@ -228,7 +228,8 @@ void Keeper::take_the_rest() {
 }
 
 OutputQueue& Keeper::queue_of(Stream stream) {
-  return stream == Stream::kOut || options_.style == LineStyle::kJson ? out_ : err_;
+  if (options_.style == LineStyle::kJson) return out_;
+  return stream == Stream::kOut && !options_.launch.first_speaks ? out_ : err_;
 }
 
 bool Keeper::may_write(const OutputQueue& queue) const {
@@ -364,7 +365,14 @@ void Keeper::kill_rest() {
   deadline_.reset();
 }
 
+void Keeper::say(const std::string& message) {
+  constexpr const char* kEraseLine = "\r\033[K";  // worker 0 may have left one without an end
+  const bool is_after_line = options_.launch.first_speaks && isatty(STDERR_FILENO) == 1;
+  err_.append((is_after_line ? kEraseLine : "") + ("onesum: " + message) + "\n");
+}
+
 void Keeper::print_summary() {
+  if (options_.launch.first_speaks) return;
   std::vector<WorkerEnding> endings;
   for (const Worker& worker : workers_) endings.push_back(worker.ending);
   options_.style == LineStyle::kJson ? out_.append(summary_json(endings))

@@ -2,6 +2,8 @@
 
 #include <onesum/all_reduce.h>
 
+#include "api/study.h"
+
 namespace onesum::cli {
 
 std::string worker_name(std::size_t rank) { return "/job:worker/task:" + std::to_string(rank); }
@@ -12,25 +14,41 @@ std::vector<std::string> worker_names(std::size_t workers) {
   return names;
 }
 
-std::unique_ptr<CrossDeviceOps> make_ops(const std::optional<AllReduceSpecs>& spec,
-                                         const std::optional<std::size_t>& workers, std::size_t devices,
-                                         int num_packs, const std::optional<std::string>& reduce_to,
-                                         const std::string& device_type) {
-  const auto each = static_cast<int>(devices);
-  if (spec) {
-    const std::vector<std::string> names = worker_names(workers.value_or(1));
-    return std::make_unique<MultiWorkerAllReduce>(names, each, *spec, num_packs, 0, 10,
-                                                  Cluster::embedded(names, each, device_type));
+std::vector<std::string> own_device_names(std::size_t devices) {
+  std::vector<std::string> names;
+  for (std::size_t d = 0; d < devices; ++d) names.push_back("CPU:" + std::to_string(d));
+  return names;
+}
+
+std::vector<std::string> device_names(const std::vector<std::string>& workers, std::size_t devices_each) {
+  std::vector<std::string> names;
+  for (const std::string& worker : workers) {
+    for (const std::string& device : own_device_names(devices_each)) {
+      names.push_back(std::string(worker).append("/device:").append(device));
+    }
+  }
+  return names;
+}
+
+std::unique_ptr<CrossDeviceOps> make_ops(const OpsOptions& options) {
+  const auto each = static_cast<int>(options.devices);
+  if (options.spec) {
+    const std::vector<std::string> names = worker_names(options.workers.value_or(1));
+    return std::make_unique<MultiWorkerAllReduce>(
+        names, each, *options.spec, options.num_packs, 0, 10,
+        api::embedded_on_machines(names, each, options.device_type, options.machines));
   }
   std::optional<Cluster> cluster;
-  if (workers) {
-    cluster = Cluster::embedded(worker_names(*workers), each, device_type);
-  } else if (device_type != "CPU") {
+  if (options.workers) {
+    cluster = Cluster::embedded(worker_names(*options.workers), each, options.device_type);
+  } else if (options.device_type != "CPU") {
     std::vector<std::string> names;
-    for (std::size_t d = 0; d < devices; ++d) names.push_back(device_type + ":" + std::to_string(d));
+    for (std::size_t d = 0; d < options.devices; ++d) {
+      names.push_back(options.device_type + ":" + std::to_string(d));
+    }
     cluster = Cluster::local(names);
   }
-  return std::make_unique<ReductionToOneDevice>(reduce_to, AccumulationFn(), cluster);
+  return std::make_unique<ReductionToOneDevice>(options.reduce_to, AccumulationFn(), cluster);
 }
 
 }  // namespace onesum::cli

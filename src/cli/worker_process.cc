@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string_view>
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -67,12 +70,20 @@ void set_variable(std::vector<std::string>& environment, std::string_view name, 
 }
 
 // Workers share the cores, unless the user has said how many threads each may have.
-void share_cores(std::vector<std::string>& environment, std::size_t workers) {
-  const bool is_set = std::ranges::any_of(
-      environment, [](const std::string& entry) { return entry.starts_with("ONESUM_THREADS="); });
-  if (is_set || workers == 1) return;
-  const std::size_t share = std::max<std::size_t>(available_cores() / workers, 1);
-  environment.push_back(fmt::format("ONESUM_THREADS={}", share));
+bool shares_cores(const Launch& launch) { return launch.workers > 1 && getenv("ONESUM_THREADS") == nullptr; }
+
+// A worker's own cores, where there are enough: two of them that the system put on one core would wait for
+// each other there, whatever the others do.
+std::optional<cpu_set_t> cores_of(const Launch& launch, std::size_t rank) {
+  const std::vector<std::uint32_t> cores = cores_of_process();
+  const bool is_huge = !cores.empty() && cores.back() >= CPU_SETSIZE;
+  if (!shares_cores(launch) || cores.size() < launch.workers || is_huge) return std::nullopt;
+  cpu_set_t own;
+  CPU_ZERO(&own);
+  for (std::size_t i = rank * cores.size() / launch.workers; i < (rank + 1) * cores.size() / launch.workers;
+       ++i)
+    CPU_SET(cores[i], &own);
+  return own;
 }
 
 std::vector<std::string> environment_of(const Launch& launch, std::size_t rank, const ReportTarget& target) {
@@ -83,7 +94,10 @@ std::vector<std::string> environment_of(const Launch& launch, std::size_t rank, 
   set_variable(environment, "ONESUM_SIZE", std::to_string(launch.workers));
   set_variable(environment, "ONESUM_JOB", launch.job);
   set_variable(environment, "ONESUM_REPORT", to_string(target));
-  share_cores(environment, launch.workers);
+  if (shares_cores(launch)) {
+    const std::size_t share = std::max<std::size_t>(available_cores() / launch.workers, 1);
+    environment.push_back(fmt::format("ONESUM_THREADS={}", share));
+  }
   return environment;
 }
 
@@ -101,6 +115,7 @@ struct ChildSide {
   char* const* program;
   char* const* environment;
   const sigset_t* signal_mask;
+  const cpu_set_t* cores;  // null: those of this process
   pid_t parent;
   int in, out, err, report;
   int failure;  // where an errno is written if exec fails
@@ -117,6 +132,7 @@ struct ChildSide {
   fcntl(side.report, F_SETFD, 0);
   signal(SIGPIPE, SIG_DFL);  // which this tool ignores
   sigprocmask(SIG_SETMASK, side.signal_mask, nullptr);
+  if (side.cores != nullptr) sched_setaffinity(0, sizeof *side.cores, side.cores);
   execvpe(side.program[0], side.program, side.environment);
   const int error = errno;
   const ssize_t ignored = write(side.failure, &error, sizeof error);
@@ -152,8 +168,9 @@ void wait_for_exec(const Launch& launch, Ends& failure, pid_t pid) {
 }  // namespace
 
 WorkerProcess start_worker(const Launch& launch, std::size_t rank) {
-  Ends out = make_pipe(rank);
-  Ends err = make_pipe(rank);
+  const bool speaks = rank == 0 && launch.first_speaks;
+  Ends out = speaks ? Ends{} : make_pipe(rank);
+  Ends err = speaks ? Ends{} : make_pipe(rank);
   Ends failure = make_pipe(rank);
   Ends report = make_report_socket(rank);
   const Fd nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -163,13 +180,15 @@ WorkerProcess start_worker(const Launch& launch, std::size_t rank) {
   std::vector<std::string> environment = environment_of(launch, rank, target_of(report.theirs));
   const std::vector<char*> program_pointers = pointers_to(program);
   const std::vector<char*> environment_pointers = pointers_to(environment);
+  const std::optional<cpu_set_t> cores = cores_of(launch, rank);
   const ChildSide side{program_pointers.data(),
                        environment_pointers.data(),
                        &launch.signal_mask,
+                       cores ? &*cores : nullptr,
                        getpid(),
                        rank == 0 ? launch.first_stdin : nothing.get(),
-                       out.theirs.get(),
-                       err.theirs.get(),
+                       speaks ? STDOUT_FILENO : out.theirs.get(),
+                       speaks ? STDERR_FILENO : err.theirs.get(),
                        report.theirs.get(),
                        failure.theirs.get()};
   const pid_t pid = fork();

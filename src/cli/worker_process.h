@@ -1,4 +1,4 @@
-// Starting a worker of `onesum run`, and saying how it ended.
+// Starting a worker of `onesum run` (or `onesum bench`), and saying how it ended.
 #pragma once
 
 #include <csignal>
@@ -18,13 +18,16 @@ struct Launch {
   std::vector<std::string> program;  // and its arguments
   std::size_t workers = 1;
   std::string job;
-  int first_stdin = 0;     // standard input of worker 0; the others read nothing
+  int first_stdin = 0;  // standard input of worker 0; the others read nothing
+  // Worker 0 writes to this process's standard output and error by itself; what others write goes to standard
+  // error.
+  bool first_speaks = false;
   sigset_t signal_mask{};  // of the workers
 };
 
 struct WorkerProcess {
   pid_t pid = -1;
-  Fd out, err;  // what it writes; reading never waits
+  Fd out, err;  // what it writes, none if it writes by itself; reading never waits
   Fd report;    // its messages, base/worker_report.h; reading never waits
 };
 

@@ -31,8 +31,14 @@ TEST(Bench, PrintsOneJsonObjectPerCaseAndSize) {
               ElementsAre("\"inproc_in\"", "\"inproc_in_plain\"", "\"inproc_out\"", "\"inproc_out_plain\"",
                           "\"inproc_in\"", "\"inproc_in_plain\"", "\"inproc_out\"", "\"inproc_out_plain\""));
   for (auto& line : json_lines(run.out)) {
-    EXPECT_EQ(line.size(), 7U);
     EXPECT_EQ(line["world"], "2");
+    EXPECT_EQ(line["processes"], "1");
+    EXPECT_EQ(line["wrong"], "0");
+    EXPECT_EQ(line.count("transport"), 0U);
+    EXPECT_EQ(line["dtype"], "\"float32\"");
+    EXPECT_EQ(line["op"], "\"sum\"");
+    EXPECT_GE(std::atof(line["us_p90"].c_str()), std::atof(line["us_median"].c_str()));
+    EXPECT_GE(std::atof(line["us_p99"].c_str()), std::atof(line["us_p90"].c_str()));
     EXPECT_GT(std::atof(line["us_min"].c_str()), 0);
     EXPECT_GE(std::atof(line["us_median"].c_str()), std::atof(line["us_min"].c_str()));
     EXPECT_GE(std::atoi(line["reps"].c_str()), 5);
@@ -67,27 +73,29 @@ TEST(Bench, BoundsAreInTheTableAlwaysAndInJsonWhenAskedFor) {
   const ToolRun table = run_tool("bench --sizes 4k", kQuick);
   ASSERT_EQ(table.exit_code, 0) << table.err;
   EXPECT_THAT(table.out, HasSubstr("of bound"));
-  EXPECT_THAT(table.out, ::testing::ContainsRegex("inproc_in +4 KiB +1024 +float32 .* [0-9]+ %\n"));
+  EXPECT_THAT(table.out,
+              ::testing::ContainsRegex("inproc_in +4096 +1024 +float32 +sum .* 0 +[0-9.]+ +[0-9]+ % .*\n"));
 }
 
 // Sums in the order of a ring are compared, too.
 TEST(Bench, MeasuresEmbeddedWorkers) {
   for (const char* spec : {"xring", "nccl/rechd", "pscpu:1k:auto"}) {
-    const ToolRun run =
-        run_tool("bench --workers 3 --devices 2 --sizes 4,64k --json --spec " + std::string(spec), kQuick);
+    const ToolRun run = run_tool(
+        "bench --workers 3 --embedded --devices 2 --sizes 4,64k --json --spec " + std::string(spec), kQuick);
     ASSERT_EQ(run.exit_code, 0) << run.err;
     auto lines = json_lines(run.out);
     ASSERT_EQ(lines.size(), 8U);
     EXPECT_EQ(lines[0]["world"], "6");
   }
-  EXPECT_THAT(run_tool("bench --workers 2 --sizes 4", kQuick).out, HasSubstr("2 embedded workers of 2"));
+  EXPECT_THAT(run_tool("bench --workers 2 --embedded --sizes 4", kQuick).out,
+              HasSubstr("2 embedded workers of 2 devices"));
 }
 
 TEST(Bench, OneDeviceHasNoBoundInPlace) {
   const ToolRun run = run_tool("bench --devices 1 --sizes 4k", kQuick);
   ASSERT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_THAT(run.out, ::testing::ContainsRegex("inproc_in +4 KiB .* - +-\n"));
-  EXPECT_THAT(run.out, ::testing::ContainsRegex("inproc_out +4 KiB .* [0-9]+ %\n"));
+  EXPECT_THAT(run.out, ::testing::ContainsRegex("inproc_in +4096 .* 0 +- +- .*\n"));
+  EXPECT_THAT(run.out, ::testing::ContainsRegex("inproc_out +4096 .* [0-9]+ % .*\n"));
 }
 
 // Every type and both operations, on a number of devices whose tree is not balanced: the tool compares the
@@ -113,6 +121,35 @@ TEST(Bench, AMeanOfIntegersHasNoPlaceInItsInput) {
 TEST(Bench, TakesHugePagesAndMoreDevicesThanCores) {
   const ToolRun run = run_tool("bench --devices 9 --sizes 100k --huge-pages", kQuick);
   EXPECT_EQ(run.exit_code, 0) << run.err;
+}
+
+TEST(Bench, TakesAsManySamplesAsAskedFor) {
+  const ToolRun run = run_tool("bench --sizes 4,1M --json --iterations 7");
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  for (auto& line : json_lines(run.out)) EXPECT_EQ(line["reps"], "7");
+}
+
+TEST(Bench, ComparesUnlessToldNotTo) {
+  const ToolRun run = run_tool("bench --sizes 4 --json --no-check", kQuick);
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  for (auto& line : json_lines(run.out)) EXPECT_EQ(line.count("wrong"), 0U);
+  EXPECT_THAT(run_tool("bench --sizes 4 --no-check", kQuick).out,
+              ::testing::ContainsRegex("inproc_out +4 +1 +float32 +sum .* - +[0-9.]+ +[0-9]+ %"));
+}
+
+// Fresh results are memory that the caller did not bring.
+TEST(Bench, SaysWhatWasHeldBeyondTheTensors) {
+  const TemporaryFolder folder;
+  const std::string model = folder.write("model.txt", "weight 8 1048576\n");
+  const ToolRun run = run_tool("bench --devices 2 --shapes '" + model + "' --json", kQuick);
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  auto lines = json_lines(run.out);
+  ASSERT_EQ(lines.size(), 3U);
+  if (lines[0].count("extra_bytes") == 0) GTEST_SKIP() << "this system does not tell what a process holds";
+  const auto mebibytes = [](const std::string& bytes) { return std::atof(bytes.c_str()) / (1 << 20); };
+  EXPECT_LT(mebibytes(lines[0]["extra_bytes"]), 100) << "in place: less than the tensors";
+  EXPECT_GE(mebibytes(lines[2]["extra_bytes"]), mebibytes(lines[0]["extra_bytes"]) + 50)
+      << "fresh results on two devices";
 }
 
 TEST(Bench, BudgetOnTheCommandLineCountsMoreThanTheVariable) {
@@ -154,6 +191,18 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"--sizes 4 --budget 0", 2, "--budget: \"0\" is no number of seconds"},
         Wrong{"--sizes 4 --budget nan", 2, "--budget: \"nan\" is no number of seconds"},
         Wrong{"--sizes 4 --rounds 0", 2, "--rounds: \"0\" is no number from 1"},
+        Wrong{"--sizes 4 --iterations 0", 2, "--iterations: \"0\" is no number from 1"},
+        Wrong{"--sizes 4 --iterations 9 --budget 1", 2, "--iterations and --budget exclude each other"},
+        Wrong{"--sizes 4 --check --no-check", 2, "--check and --no-check exclude each other"},
+        Wrong{"--sizes 4 --embedded", 2, "--embedded needs --workers W"},
+        Wrong{"--sizes 4 -n 2 --embedded --transport shm", 2, "--transport: one process sends nothing"},
+        Wrong{"--sizes 4 --transport shm", 2, "--transport: one process sends nothing"},
+        Wrong{"--sizes 4 -n 2 --transport rdma", 2,
+              "--transport: \"rdma\" is none of auto, shm, tcp and ucx"},
+        Wrong{"--sizes 4 -n 0", 2, "--workers: \"0\" is no number from 1"},
+        Wrong{"--sizes 4 -n 2 --dtype bool", 1, "invalid_argument: "},
+        Wrong{"-n 2 --shapes /does/not/exist.txt", 1, "cannot read \"/does/not/exist.txt\""},
+        Wrong{"--sizes 4 -n 2 --compare x.json", 2, "--compare needs --plot FILE.svg"},
         Wrong{"--sizes", 2, "--sizes"},
         Wrong{"--shapes /does/not/exist.txt", 1,
               "invalid_argument: cannot read \"/does/not/exist.txt\": No such file or directory"},

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/bench_bound.h"
+#include "cli/worker_names.h"
 
 namespace onesum::cli {
 namespace {
@@ -11,7 +12,8 @@ namespace {
 constexpr std::size_t kElements = 5000;  // neither a multiple of a line nor of a block
 
 Workspace workspace_of(std::size_t devices) {
-  return Workspace(Workload{.dtype = DType::kUInt32, .shapes = {Shape{kElements}}, .devices = devices});
+  return Workspace(
+      Workload{.dtype = DType::kUInt32, .shapes = {Shape{kElements}}, .devices = own_device_names(devices)});
 }
 
 std::uint32_t* words(std::byte* memory) { return static_cast<std::uint32_t*>(static_cast<void*>(memory)); }
@@ -75,10 +77,48 @@ TEST(FastestBound, HasNothingToDoForOneDeviceInPlace) {
   EXPECT_FALSE(FastestBound(workspace, BoundKind::kOutOfPlace, 2).is_empty());
 }
 
+// Of two processes each works on two halves of its replica, as if one were the other's.
+TEST(Bound, OfSeveralProcessesReadsAndWritesAsMuchAsOneOfThemMust) {
+  const Workspace workspace(Workload{.dtype = DType::kUInt32,
+                                     .shapes = {Shape{kElements}},
+                                     .devices = device_names(worker_names(2), 1),
+                                     .processes = 2,
+                                     .rank = 1});
+  ASSERT_EQ(workspace.value_arenas().size(), 1U);
+  fill(workspace.value_arenas());
+  Lockstep alone;
+  const std::unique_ptr<Meeting> meeting = Meeting::make(alone);
+  ASSERT_NE(meeting, nullptr);
+  Bound bound(workspace, BoundKind::kOutOfPlace, 2, Stores::kPlain, meeting.get());
+  bound.begin_round();
+  bound.call(3);
+  bound.end_round();
+  const std::size_t half = workspace.arena_bytes() / kLine / 2 * kLine / sizeof(std::uint32_t);
+  for (std::size_t i = 0; i < half; ++i) {
+    const std::uint32_t other = half + i < kElements ? value_at(0, half + i) : 0;
+    ASSERT_EQ(words(workspace.result_arenas()[0])[i], value_at(0, i) + other) << i;
+    ASSERT_EQ(words(workspace.result_arenas()[0])[half + i], value_at(0, i) + other) << i;
+  }
+}
+
+TEST(Bound, OfProcessesWhoseReplicasAreALineEach) {
+  const Workspace workspace(Workload{.dtype = DType::kUInt32,
+                                     .shapes = {Shape{1}},
+                                     .devices = device_names(worker_names(3), 1),
+                                     .processes = 3});
+  words(workspace.value_arenas()[0])[0] = 7;
+  Bound bound(workspace, BoundKind::kOutOfPlace, 1, Stores::kPlain);
+  bound.begin_round();
+  bound.call(1);
+  bound.end_round();
+  EXPECT_EQ(words(workspace.result_arenas()[0])[0], 7U);
+}
+
 TEST(FastestBound, TakesTheTimesOfTheFastestWay) {
   const Workspace workspace = workspace_of(2);
   FastestBound bound(workspace, BoundKind::kOutOfPlace, 2);
-  for (int round = 0; round < 2; ++round) bound.measure_round({.seconds = 0.001, .rounds = 2});
+  Lockstep alone;
+  for (int round = 0; round < 2; ++round) bound.measure_round({.seconds = 0.001, .rounds = 2}, alone);
   EXPECT_EQ(bound.times().rounds.size(), 2U);
   EXPECT_GT(bound.times().min(), 0);
 }

@@ -25,6 +25,12 @@ TEST(Info, MeasuresAndKeepsTheConstantsOfTheMachine) {
   EXPECT_THAT(json_lines(after.out)[0]["constants_from"], HasSubstr("machine.json"));
 }
 
+TEST(Info, SaysWhetherMessagesAreVerified) {
+  EXPECT_THAT(run_tool("info").out, HasSubstr("ONESUM_CHECKSUMS   off"));
+  EXPECT_THAT(run_tool("info", "ONESUM_CHECKSUMS=on").out, HasSubstr("ONESUM_CHECKSUMS   on"));
+  EXPECT_THAT(run_tool("info --json", "ONESUM_CHECKSUMS=on").out, HasSubstr(R"("ONESUM_CHECKSUMS":"on")"));
+}
+
 // The machine's file counts for predictions, and one given by name counts more.
 TEST(Info, ConstantsCount) {
   const TemporaryFolder folder;

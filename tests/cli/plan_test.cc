@@ -185,6 +185,48 @@ TEST(Plan, OfAnAllReduceOverWorkers) {
   }
 }
 
+// On two machines of two workers: each sends its sum of a half, and the result of the other one, which is
+// what the tensor has; without them it sends twice that.
+TEST(Plan, OfWorkersThatShareMachines) {
+  const std::string call = "plan --workers 4 --machines 2 --devices 2 --bytes 1M --spec ";
+  const ToolRun run = run_tool(call + "nccl/machines --verify");
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("# sum of 8 replicas on 4 workers of 2 devices on 2 machines: 1 tensor"));
+  EXPECT_THAT(run.out, HasSubstr("# order of additions: canonical\n"));
+  EXPECT_THAT(run.out,
+              HasSubstr("# between machines: 8 messages, 2 MiB, of which one sends 1 MiB at most\n"));
+  EXPECT_THAT(run.out, HasSubstr("# verified: "));
+  EXPECT_THAT(run_tool(call + "nccl/direct").out, HasSubstr("of which one sends 2 MiB at most\n"));
+  EXPECT_THAT(run_tool(call + "nccl/machines --json").out,
+              HasSubstr(R"("between_machines":{"messages":8,"bytes":2097152,"most_sent":1048576})"));
+  EXPECT_THAT(run_tool(call + "auto --explain").out,
+              AllOf(HasSubstr("algorithm: nccl/machines"), HasSubstr("workers share machines: ")));
+  EXPECT_THAT(
+      run_tool("plan --workers 4 --machines 1 --bytes 1M --spec auto").out,
+      AllOf(Not(HasSubstr("# algorithm: nccl/machines")), HasSubstr("# between machines: no message\n")));
+  EXPECT_THAT(run_tool("plan --workers 4 --bytes 1M --spec auto").out, Not(HasSubstr("between machines")));
+  const ToolRun simulated = run_tool(call + "machines --simulate --json");
+  EXPECT_EQ(simulated.exit_code, 0) << simulated.err;
+  auto lines = json_lines(simulated.out);
+  EXPECT_EQ(lines.at(0)["predicted_us"],
+            json_lines(run_tool(call + "machines --json").out).at(0)["predicted_us"]);
+  const TemporaryFolder folder;
+  EXPECT_EQ(run_tool(call + "machines --draw '" + folder.file("plan.svg") + "'").exit_code, 0);
+  EXPECT_THAT(contents_of(folder.file("plan.svg")), HasSubstr("on 2 machines"));
+}
+
+TEST(Plan, RefusesMachinesWithoutWorkersForThem) {
+  const auto error_of = [](const std::string& arguments) {
+    const ToolRun run = run_tool("plan --bytes 8 " + arguments);
+    EXPECT_EQ(run.exit_code, 2);
+    return run.err;
+  };
+  EXPECT_THAT(error_of("--spec auto --workers 4 --machines 5"), HasSubstr("\"5\" is no number from 1 to 4"));
+  EXPECT_THAT(error_of("--spec auto --workers 4 --machines 0"), HasSubstr("from 1 to 4"));
+  EXPECT_THAT(error_of("--spec auto --machines 2"), HasSubstr("--machines needs --workers W"));
+  EXPECT_THAT(error_of("--workers 4 --machines 2"), HasSubstr("--machines needs --spec TEXT"));
+}
+
 TEST(Plan, OfGpusIsNative) {
   const std::string call = "plan --workers 2 --devices 2 --bytes 1M --device-type gpu --spec ";
   const ToolRun alone = run_tool(call + "nccl --verify --explain --text --op mean --dtype float16");

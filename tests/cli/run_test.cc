@@ -44,6 +44,20 @@ TEST(Run, GivesEveryWorkerItsPlaceInAJobOfItsOwn) {
   EXPECT_NE(job_of(), job_of());
 }
 
+// Where there are enough, nobody runs on another's; together they have all.
+TEST(Run, WorkersHaveCoresOfTheirOwn) {
+  const std::string show = " -- sh -c 'grep Cpus_allowed_list /proc/self/status | cut -f2' | sort";
+  const std::string all = run_tool("run -n 1 --no-prefix" + show).out;
+  const ToolRun bound = run_tool("run -n 2 --no-prefix" + show);
+  const ToolRun free = run_tool("run -n 2 --no-prefix" + show, "ONESUM_THREADS=1");
+  EXPECT_EQ(free.out, all + all);
+  if (available_cores() < 2) GTEST_SKIP() << "only one core";
+  const std::size_t line = bound.out.find('\n') + 1;
+  EXPECT_NE(bound.out.substr(0, line), bound.out.substr(line));
+  const ToolRun many = run_tool("run -n 300 --no-prefix" + show);
+  EXPECT_TRUE(available_cores() >= 300 || many.out.starts_with(all)) << many.out;
+}
+
 TEST(Run, WorkersShareTheCoresUnlessTheUserSaysOtherwise) {
   EXPECT_EQ(run_tool("run -n 1 --no-prefix -- sh -c 'echo ${ONESUM_THREADS-unset}'").out, "unset\n");
   EXPECT_EQ(run_tool("run -n 2 -- sh -c 'echo $ONESUM_THREADS' | sort", "ONESUM_THREADS=3").out,

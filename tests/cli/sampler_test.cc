@@ -30,7 +30,9 @@ TEST(Sampler, LongCallsAreTimedOneByOneAndAtLeastFiveTimes) {
   Counter subject;
   subject.sleep = std::chrono::milliseconds(2);
   Series series;
-  for (int round = 0; round < 3; ++round) measure_round(subject, {.seconds = 1e-6, .rounds = 3}, series);
+  Lockstep alone;
+  for (int round = 0; round < 3; ++round)
+    measure_round(subject, {.seconds = 1e-6, .rounds = 3}, series, alone);
   EXPECT_EQ(series.group, 1U);
   EXPECT_GE(series.samples(), kMinSamples);
   EXPECT_GE(series.min(), 2e-3);
@@ -42,7 +44,8 @@ TEST(Sampler, LongCallsAreTimedOneByOneAndAtLeastFiveTimes) {
 TEST(Sampler, ShortCallsAreTimedInGroups) {
   Counter subject;
   Series series;
-  measure_round(subject, {.seconds = 0.01, .rounds = 1}, series);
+  Lockstep alone;
+  measure_round(subject, {.seconds = 0.01, .rounds = 1}, series, alone);
   EXPECT_GT(series.group, 100U);
   EXPECT_GE(subject.calls, series.group * series.samples());
   EXPECT_LT(series.min(), 1e-6);
@@ -51,8 +54,28 @@ TEST(Sampler, ShortCallsAreTimedInGroups) {
 TEST(Sampler, NeverTakesMoreThanFiveThousandSamples) {
   Counter subject;
   Series series;
-  for (int round = 0; round < 2; ++round) measure_round(subject, {.seconds = 10, .rounds = 2}, series);
+  Lockstep alone;
+  for (int round = 0; round < 2; ++round) measure_round(subject, {.seconds = 10, .rounds = 2}, series, alone);
   EXPECT_EQ(series.samples(), kMaxSamples);
+}
+
+TEST(Sampler, TakesJustAsManySamplesAsAskedFor) {
+  Counter subject;
+  Series series;
+  Lockstep alone;
+  for (int round = 0; round < 3; ++round) {
+    measure_round(subject, {.seconds = 1e-9, .rounds = 3, .samples = 8}, series, alone);
+  }
+  EXPECT_EQ(series.samples(), 8U);
+  EXPECT_EQ(series.rounds.back().size(), 2U);
+}
+
+TEST(Sampler, PercentilesAreSamples) {
+  Series series;
+  series.rounds = {{10, 9, 8, 7, 6}, {1, 2, 3, 4, 5}};
+  EXPECT_DOUBLE_EQ(series.percentile(90), 9);
+  EXPECT_DOUBLE_EQ(series.percentile(99), 10);
+  EXPECT_DOUBLE_EQ(series.percentile(0), 1);
 }
 
 TEST(Sampler, RatiosAreTakenRoundByRound) {
