@@ -5,6 +5,7 @@
 #   test-exhaustive  set-up, build, grids that may take hours
 #   build            set-up, then libraries, examples, tests, and the tool as build/onesum
 #   bench            set-up, build, measure all-reduces on this machine
+#   soak             set-up, build, ten minutes of workers that are killed and stopped at random
 #   lint             everything that can be said without running: check-format, check-layers, tidy
 #   docs             write the pages that are made from plans: docs/algorithms.md
 #   format           lay out the sources
@@ -13,7 +14,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: setup setup-dev build run test test-fast test-exhaustive bench docs \
+.PHONY: setup setup-dev build run test test-fast test-exhaustive bench soak docs \
         lint check-format check-layers tidy format clean
 
 jobs := $(shell nproc)
@@ -56,6 +57,10 @@ test-exhaustive: build
 bench: setup build/build.ninja
 	cmake --build --preset release --target onesum_tool
 	build/onesum bench --devices 2 --sizes 4,65536,8388608,268435456
+
+soak: setup build/build.ninja
+	cmake --build --preset release --target onesum_soak
+	build/onesum_soak --seconds 600
 
 docs: setup build/build.ninja
 	cmake --build --preset release --target onesum_docs

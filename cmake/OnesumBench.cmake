@@ -7,3 +7,8 @@ if(bench_sources)
     benchmark::benchmark_main)
   set_target_properties(onesum_microbench PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
 endif()
+
+# Between worker processes: <build>/onesum_link_bench, which tools/measure_link runs.
+add_executable(onesum_link_bench "${PROJECT_SOURCE_DIR}/bench/link/link_bench.cc")
+target_link_libraries(onesum_link_bench PRIVATE onesum_internals)
+set_target_properties(onesum_link_bench PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")

@@ -5,7 +5,8 @@
 # Other *.cc of the folder are linked into each of its programs. Tests are named <folder>/<Suite>.<Name>,
 # so `ctest -R '^plan/'` runs a folder. tests/support/ is a library that all of them link.
 # Tests run in the project's root, which is also the macro ONESUM_SOURCE_DIR. tests/cli/ links the tool's
-# code and has the path of the tool itself as ONESUM_TOOL; tests/exec/ runs the sample plans of tests/plan/.
+# code and has the path of the tool itself as ONESUM_TOOL; tests/exec/ runs the sample plans of tests/plan/,
+# tests/machines/ the workers and calls of tests/processes/.
 # Targets: onesum_tests_fast builds what label fast needs, onesum_tests everything.
 
 find_package(GTest REQUIRED)
@@ -57,6 +58,10 @@ function(onesum_test_program folder label timeout)
   if(folder STREQUAL "exec")
     file(GLOB sample_plans CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/plan/sample_*.cc")
     target_sources(${name} PRIVATE ${sample_plans})
+  endif()
+  if(folder STREQUAL "machines")
+    target_sources(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests/processes/workers.cc"
+      "${PROJECT_SOURCE_DIR}/tests/processes/calls.cc")
   endif()
   target_link_libraries(${name} PRIVATE onesum_test_flags GTest::gmock_main)
   gtest_discover_tests(${name}
