@@ -109,7 +109,6 @@ class Epoch final : private Links::Listener {
 
   struct Successor {
     Group group;
-    std::vector<int> members;     // old ranks, by new rank
     std::uint64_t completed = 0;  // calls that all of them have completed
   };
   // For an epoch that has ended: agrees with all others that call this on who goes on. `completed`: calls.

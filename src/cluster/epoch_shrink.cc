@@ -77,7 +77,6 @@ Epoch::Successor Epoch::shrink(std::uint64_t completed, Clock::time_point deadli
     links_->wait_once(lock, now() + kFlushInterval);
   Successor successor;
   successor.group.id = decided.group;
-  successor.members = decided.members;
   successor.completed = decided.completed;
   for (const int member : decided.members) {
     successor.group.seats.push_back(group_.seats[static_cast<std::size_t>(member)]);

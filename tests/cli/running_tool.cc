@@ -50,6 +50,8 @@ RunningTool::~RunningTool() {
 
 void RunningTool::become_tool(const std::vector<std::string>& arguments, bool on_terminal) const {
   for (const int number : {SIGINT, SIGQUIT, SIGHUP, SIGPIPE}) std::signal(number, SIG_DFL);
+  // In a group whose starter is gone SIGTSTP stops nobody; a group of its own has the test.
+  if (!on_terminal) setpgid(0, 0);
   setenv("FOLDER", folder_.file("").c_str(), 1);
   if (!on_terminal) {
     redirect("/dev/null", O_RDONLY, STDIN_FILENO);
