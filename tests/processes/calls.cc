@@ -10,6 +10,18 @@ std::vector<std::string> worker_names(int size) {
   return names;
 }
 
+const std::vector<std::string>& all_specs() {
+  static const std::vector<std::string> specs = {"auto",         "xring",
+                                                 "xring#3",      "rechd",
+                                                 "direct",       "pscpu",
+                                                 "psgpu",        "nccl",
+                                                 "nccl/xring",   "nccl/rechd",
+                                                 "nccl/pscpu#2", "pscpu/pscpu#2",
+                                                 "xring/direct", "hierarchical_copy",
+                                                 "exchange",     "nccl/exchange"};
+  return specs;
+}
+
 PerReplica replicas(int first, int count, DType dtype, std::size_t elements, std::uint64_t seed) {
   std::vector<Tensor> tensors;
   for (int worker = first; worker < first + count; ++worker) {

@@ -13,6 +13,9 @@ inline constexpr int kDevices = 2;  // of each worker
 
 std::vector<std::string> worker_names(int size);
 
+// One of every kind of algorithm.
+const std::vector<std::string>& all_specs();
+
 // Replicas of the workers [first, first + count), two each: values that another order of additions, or
 // another replica, would change.
 PerReplica replicas(int first, int count, DType dtype, std::size_t elements, std::uint64_t seed);

@@ -186,18 +186,6 @@ std::string to_string(const Death& death) {
   return fmt::format("{} over {}: {}", death.spec, death.transport, fault_of(death));
 }
 
-const std::vector<std::string>& specs_to_die_in() {
-  static const std::vector<std::string> specs = {"auto",         "xring",
-                                                 "xring#3",      "rechd",
-                                                 "direct",       "pscpu",
-                                                 "psgpu",        "nccl",
-                                                 "nccl/xring",   "nccl/rechd",
-                                                 "nccl/pscpu#2", "pscpu/pscpu#2",
-                                                 "xring/direct", "hierarchical_copy",
-                                                 "exchange",     "nccl/exchange"};
-  return specs;
-}
-
 bool DeathWatch::see(const Death& death) {
   SCOPED_TRACE(to_string(death));
   Workers workers(kSize, [&](int rank) { return to_text(work(death, rank)); },

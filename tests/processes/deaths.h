@@ -19,9 +19,6 @@ struct Death {
 
 std::string to_string(const Death& death);
 
-// The specs that are tried.
-const std::vector<std::string>& specs_to_die_in();
-
 // Four workers make calls, in one of which it happens. Nobody hangs; whatever is returned is right; those who
 // are left report the same verdict, which names the dead one, and go on without it; one that was stopped and
 // wakes is not let in again. Each is an expectation.

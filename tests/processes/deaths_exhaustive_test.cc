@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "calls.h"
 #include "deaths.h"
 
 namespace onesum::testing {
@@ -40,8 +41,7 @@ std::string name_of(const ::testing::TestParamInfo<EveryDeath::ParamType>& teste
 }
 
 INSTANTIATE_TEST_SUITE_P(Case, EveryDeath,
-                         ::testing::Combine(::testing::ValuesIn(specs_to_die_in()),
-                                            ::testing::Values("shm", "tcp"),
+                         ::testing::Combine(::testing::ValuesIn(all_specs()), ::testing::Values("shm", "tcp"),
                                             ::testing::Values("die", "exit", "stop")),
                          name_of);
 

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "calls.h"
 #include "deaths.h"
 
 namespace onesum::testing {
@@ -26,7 +27,7 @@ unsigned seed_of_run() {
 Death random_death(std::mt19937& random) {
   Death death;
   const auto below = [&](std::size_t count) { return static_cast<int>(random() % count); };
-  const auto& specs = specs_to_die_in();
+  const auto& specs = all_specs();
   death.transport = below(2) == 0 ? "shm" : "tcp";
   death.spec = specs[random() % specs.size()];
   death.how = below(2) == 0 ? "die" : "exit";

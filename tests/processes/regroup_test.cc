@@ -295,6 +295,61 @@ TEST(RegroupProcesses, WhoDoesNotComeIsNamedAndLeftBehind) {
               StartsWith("error aborted: expelled: the group goes on without this worker: worker 0 ("));
 }
 
+// Also the one who would lead.
+TEST(RegroupProcesses, TheLowestRankMayBeLeftBehind) {
+  const std::vector<WorkerEnd> ends = run_workers(4, [&](int rank) -> std::string {
+    Cluster cluster = Cluster::from_environment();
+    cluster.barrier();
+    if (rank == 3) ::kill(::getpid(), SIGKILL);
+    if (rank == 0) std::this_thread::sleep_for(std::chrono::seconds(4));
+    return place_and_sum(cluster.shrink(std::chrono::milliseconds(rank == 0 ? 60000 : 1000)), rank, 4);
+  });
+  expect_sums(ends, {1, 2}, 4);
+  EXPECT_THAT(ends[0].text, StartsWith("error aborted: expelled: "));
+}
+
+// Who was left behind has other clusters with the same workers.
+TEST(RegroupProcesses, LeavingOneClusterIsNoneOfAnothersBusiness) {
+  const std::vector<WorkerEnd> ends = run_workers(3, [&](int rank) -> std::string {
+    Cluster cluster = Cluster::from_environment();
+    Cluster other = cluster.duplicate();
+    if (rank == 2) {
+      std::this_thread::sleep_for(std::chrono::seconds(4));
+      EXPECT_THROW(cluster.shrink(), Error);
+      cluster.close();
+    } else {
+      cluster.shrink(std::chrono::milliseconds(500)).barrier();
+    }
+    other.barrier();
+    return place_and_sum(other, rank, 4);
+  });
+  expect_sums(ends, {0, 1, 2}, 4);
+}
+
+TEST(RegroupProcesses, ClosingEndsAShrinkUnderWay) {
+  const std::vector<WorkerEnd> ends = run_workers(2, [&](int rank) -> std::string {
+    Cluster cluster = Cluster::from_environment();
+    cluster.barrier();
+    if (rank == 1) {  // never shrinks
+      std::this_thread::sleep_for(std::chrono::seconds(3));
+      return "left";
+    }
+    std::thread closer([&] {
+      std::this_thread::sleep_for(std::chrono::seconds(1));
+      cluster.close();
+    });
+    std::string text = "went on";
+    try {
+      cluster.shrink(std::chrono::milliseconds::max());
+    } catch (const Error& error) {
+      text = error.what();
+    }
+    closer.join();
+    return text;
+  });
+  EXPECT_EQ(ends[0].text, "this worker has closed the cluster");
+}
+
 TEST(RegroupProcesses, TooFewComeInTime) {
   const std::vector<WorkerEnd> ends = run_workers(3, [&](int rank) -> std::string {
     Cluster cluster = Cluster::from_environment();

@@ -10,19 +10,10 @@
 namespace onesum::testing {
 namespace {
 
-const std::vector<std::string> kSpecs = {"auto",         "xring",
-                                         "xring#3",      "rechd",
-                                         "direct",       "pscpu",
-                                         "psgpu",        "nccl",
-                                         "nccl/xring",   "nccl/rechd",
-                                         "nccl/pscpu#2", "pscpu/pscpu#2",
-                                         "xring/direct", "hierarchical_copy",
-                                         "exchange",     "nccl/exchange"};
-
 // By rank; in a cluster of processes only this one's own.
 std::vector<std::string> results_of_all_specs(const Cluster& cluster, int own) {
   std::vector<std::string> all(static_cast<std::size_t>(cluster.size()));
-  for (const std::string& spec : kSpecs) {
+  for (const std::string& spec : all_specs()) {
     const std::vector<std::string> texts = results_of(cluster, own, spec);
     for (std::size_t rank = 0; rank < all.size(); ++rank) all[rank].append(texts[rank]).append("\n");
   }
