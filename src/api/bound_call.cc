@@ -117,7 +117,7 @@ void BoundCall::set_addresses(const Pairs& pairs, std::span<const Mirrored> fres
     if (traits_.into) {
       if (const auto overlap = overlap_.find(instance_.bases())) refuse_overlap(*overlap);
     }
-    instance_.resolve();
+    instance_.bases_changed();
   }
   has_addresses_ = true;
 }

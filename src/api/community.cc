@@ -53,6 +53,7 @@ std::unique_ptr<Session> equip(const std::shared_ptr<const Community>& community
   TransportRequest request;
   request.choice = community->transport;
   request.checksums = community->checksums;
+  request.outbox_bytes = community->outbox_bytes;
   if (life) request.faults = community->faults;
   request.life = life.value_or(0);
   request.deadline = deadline;

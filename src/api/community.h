@@ -32,6 +32,7 @@ struct Community {
   plan::CostConstants constants;                  // worker 0's
   TransportChoice transport = TransportChoice::kAuto;
   bool checksums = false;  // of what goes over a network
+  std::size_t outbox_bytes = 0;
   std::chrono::milliseconds progress_timeout{};
   std::chrono::milliseconds join_timeout{};
   std::optional<ReportTarget> report{};

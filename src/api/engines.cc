@@ -12,6 +12,7 @@
 
 #include <onesum/error.h>
 
+#include "api/outboxes.h"
 #include "base/log.h"
 #include "engine/faulty/faulty_transport.h"
 #include "engine/host/host_engine.h"
@@ -30,17 +31,6 @@ engine::HostOptions host_options(const Config& config) {
   return options;
 }
 
-// What a round of a call may send between any two workers, in either direction. Alike everywhere: results
-// depend on nothing of this, but both ends must cut alike. On one machine it stays in the caches. Every round
-// pays for the latency of a network: there it is as much as memory allows with so many workers.
-engine::Limits limits_of(const TransportRequest& request) {
-  constexpr std::size_t kLeast = std::size_t{264} << 10;
-  constexpr std::size_t kMost = std::size_t{2112} << 10;
-  constexpr std::size_t kAllTogether = std::size_t{16} << 20;
-  const std::size_t share = std::clamp(kAllTogether / request.is_near.size(), kLeast, kMost);
-  return {request.is_spread ? share : kLeast, 1024, 2};
-}
-
 // What a worker that has left sent before may still be on its way.
 constexpr std::chrono::seconds kFarewell{1};
 
@@ -49,7 +39,9 @@ constexpr std::chrono::seconds kFarewell{1};
 class TransportMaker {
  public:
   TransportMaker(const TransportRequest& request, cluster::Epoch& epoch)
-      : request_(request), epoch_(epoch), limits_(limits_of(request)) {
+      : request_(request),
+        epoch_(epoch),
+        limits_(limits_of({request.is_near.size(), request.is_spread, request.outbox_bytes})) {
     for (int r = 0; r < epoch.size(); ++r) is_near_.push_back(is_near(r));
   }
 

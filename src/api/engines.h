@@ -29,6 +29,7 @@ engine::DeviceEngine& host_engine();
 struct TransportRequest {
   TransportChoice choice = TransportChoice::kAuto;
   bool checksums = false;     // of messages over the network
+  std::size_t outbox_bytes = 0;
   std::vector<bool> is_near;  // by rank: on this machine
   bool is_spread = false;     // over several machines
   std::string faults;         // on purpose (engine/faulty/faults.h); none: empty

@@ -81,7 +81,8 @@ cluster::Met meet_others(const cluster::Invitation& invitation, const Config& co
   meeting.deadline = deadline;
   meeting.offer = to_bytes(offer);
   meeting.settings = {{"ONESUM_TRANSPORT", std::string(to_string(config.transport))},
-                      {"ONESUM_CHECKSUMS", config.checksums ? "on" : "off"}};
+                      {"ONESUM_CHECKSUMS", config.checksums ? "on" : "off"},
+                      {"ONESUM_OUTBOX_BYTES", std::to_string(config.outbox_bytes)}};
   meeting.machine = offer.machine;
   std::unique_ptr<cluster::AddressBoard> board;
   if (const auto place = fixed_place(invitation.venue)) {
@@ -131,6 +132,7 @@ std::unique_ptr<Session> join(const cluster::Invitation& invitation, const Confi
   community->workers = invitation.workers;
   community->transport = config.transport;
   community->checksums = config.checksums;
+  community->outbox_bytes = config.outbox_bytes;
   community->progress_timeout = config.progress_timeout;
   community->join_timeout = config.join_timeout;
   community->report = config.report;

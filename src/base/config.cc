@@ -39,6 +39,12 @@ void set_pool_bytes(Config& config, std::string_view name, std::string_view valu
   if (!config.pool_bytes) refuse(name, value, "a number of bytes such as 0, 65536, 64k, 512M or 4G");
 }
 
+void set_outbox_bytes(Config& config, std::string_view name, std::string_view value) {
+  const auto bytes = parse_bytes(value);
+  if (!bytes) refuse(name, value, "a number of bytes such as 1M, 64M or 1G");
+  config.outbox_bytes = *bytes;
+}
+
 void set_log(Config& config, std::string_view name, std::string_view value) {
   for (const LogLevel level : kLogLevels) {
     if (value == to_string(level)) {
@@ -147,7 +153,7 @@ struct Setting {
   std::string_view name;
   void (*set)(Config&, std::string_view name, std::string_view value);
 };
-constexpr std::array<Setting, 16> kSettings = {{
+constexpr std::array<Setting, 17> kSettings = {{
     {"ONESUM_THREADS", set_threads},
     {"ONESUM_POOL_BYTES", set_pool_bytes},
     {"ONESUM_LOG", set_log},
@@ -159,6 +165,7 @@ constexpr std::array<Setting, 16> kSettings = {{
     {"ONESUM_SECRET_FILE", set_secret_file},
     {"ONESUM_TRANSPORT", set_transport},
     {"ONESUM_CHECKSUMS", set_checksums},
+    {"ONESUM_OUTBOX_BYTES", set_outbox_bytes},
     {"ONESUM_MACHINE", set_machine},
     {"ONESUM_PROGRESS_TIMEOUT", set_progress_timeout},
     {"ONESUM_JOIN_TIMEOUT", set_join_timeout},

@@ -53,6 +53,8 @@ struct Config {
   TransportChoice transport = TransportChoice::kAuto;
   // ONESUM_CHECKSUMS: messages over the network have one, which is verified on arrival.
   bool checksums = false;
+  // ONESUM_OUTBOX_BYTES: of memory for messages between this worker and the others, at most.
+  std::size_t outbox_bytes = std::size_t{64} << 20;
   // ONESUM_MACHINE: workers with the same text are on one machine; absent: found out.
   std::optional<std::string> machine;
   // ONESUM_PROGRESS_TIMEOUT: a worker that makes no progress inside a call for so long has failed.

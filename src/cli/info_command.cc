@@ -46,6 +46,7 @@ std::vector<std::pair<std::string, std::string>> settings_text(const Config& con
        config.pool_bytes ? format_bytes(*config.pool_bytes) : "not set: the engine decides what it keeps"},
       {"ONESUM_LOG", std::string(to_string(config.log_level))},
       {"ONESUM_CHECKSUMS", config.checksums ? "on" : "off"},
+      {"ONESUM_OUTBOX_BYTES", format_bytes(config.outbox_bytes)},
   };
 }
 
@@ -117,6 +118,7 @@ void print_json(const Config& config) {
   if (config.pool_bytes) settings.set("ONESUM_POOL_BYTES", *config.pool_bytes);
   settings.set("ONESUM_LOG", to_string(config.log_level));
   settings.set("ONESUM_CHECKSUMS", config.checksums ? "on" : "off");
+  settings.set("ONESUM_OUTBOX_BYTES", config.outbox_bytes);
   JsonObject info;
   info.set("version", ONESUM_VERSION)
       .set("build", build_type())

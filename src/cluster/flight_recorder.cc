@@ -45,8 +45,11 @@ void FlightRecorder::describe(std::string_view text) noexcept {
   for (std::size_t i = 0; i < kTextWords; ++i) {
     std::uint64_t word = 0;
     const std::size_t begin = i * sizeof word;
-    if (begin < text.size())
-      std::memcpy(&word, text.data() + begin, std::min(sizeof word, text.size() - begin));
+    if (begin + sizeof word <= text.size()) {
+      std::memcpy(&word, text.data() + begin, sizeof word);
+    } else if (begin < text.size()) {
+      std::memcpy(&word, text.data() + begin, text.size() - begin);
+    }
     current_->text[i].store(word, std::memory_order_relaxed);
     if (begin + sizeof word > text.size()) break;  // it has ended with a zero
   }

@@ -31,7 +31,9 @@ Router::Router(std::unique_ptr<Transport> near, std::unique_ptr<Transport> far, 
     : near_(std::move(near)),
       far_(std::move(far)),
       is_near_(std::move(is_near)),
-      events_(epoll_create1(EPOLL_CLOEXEC)) {
+      events_(epoll_create1(EPOLL_CLOEXEC)),
+      near_incoming_(near_->limits().phases),
+      far_incoming_(near_->limits().phases) {
   if (near_->limits() != far_->limits()) {
     throw Error(ErrorCode::kInvalidArgument, "transports of different limits: " + described(near_->limits()) +
                                                  " near, " + described(far_->limits()) + " far");
@@ -41,14 +43,15 @@ Router::Router(std::unique_ptr<Transport> near, std::unique_ptr<Transport> far, 
 }
 
 void Router::begin(const Beat& beat, std::span<const Place> incoming) {
-  near_incoming_.clear();
-  far_incoming_.clear();
+  std::vector<Place>& near = near_incoming_[beat.number % limits().phases];
+  std::vector<Place>& far = far_incoming_[beat.number % limits().phases];
+  near.clear();
+  far.clear();
   for (const Place& place : incoming) {
-    const bool is_near = is_near_[static_cast<std::size_t>(place.peer)];
-    (is_near ? near_incoming_ : far_incoming_).push_back(place);
+    (is_near_[static_cast<std::size_t>(place.peer)] ? near : far).push_back(place);
   }
-  near_->begin(beat, near_incoming_);
-  far_->begin(beat, far_incoming_);
+  near_->begin(beat, near);
+  far_->begin(beat, far);
 }
 
 void Router::finish(const Beat& beat) {

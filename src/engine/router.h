@@ -21,6 +21,13 @@ class Router final : public Transport {
   const Limits& limits() const noexcept override { return near_->limits(); }
   std::byte* outbox(int peer, unsigned phase) noexcept override { return to(peer).outbox(peer, phase); }
   const std::byte* inbox(int peer, unsigned phase) noexcept override { return to(peer).inbox(peer, phase); }
+  TinyBoxes tiny_boxes(int peer) const noexcept override { return to(peer).tiny_boxes(peer); }
+  std::byte* tiny_outbox(int peer, unsigned phase) noexcept override {
+    return to(peer).tiny_outbox(peer, phase);
+  }
+  const std::byte* tiny_inbox(int peer, unsigned phase) noexcept override {
+    return to(peer).tiny_inbox(peer, phase);
+  }
   void begin(const Beat& beat, std::span<const Place> incoming) override;
   bool may_send(const Beat& beat, int peer) noexcept override { return to(peer).may_send(beat, peer); }
   void send(const Beat& beat, const Place& place) override { to(place.peer).send(beat, place); }
@@ -41,9 +48,9 @@ class Router final : public Transport {
   std::unique_ptr<Transport> near_;
   std::unique_ptr<Transport> far_;
   std::vector<bool> is_near_;
-  Fd events_;                         // both transports' in one
-  std::vector<Place> near_incoming_;  // of the beat
-  std::vector<Place> far_incoming_;
+  Fd events_;                                      // both transports' in one
+  std::vector<std::vector<Place>> near_incoming_;  // of the beats under way, by phase
+  std::vector<std::vector<Place>> far_incoming_;
 };
 
 }  // namespace onesum::engine

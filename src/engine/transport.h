@@ -7,6 +7,8 @@
 //
 //   begin(beat) … may_send(peer), write the payload, send(place) … arrival(place), read … finish(beat)
 //
+// As many beats as there are copies may be under way at a time; they begin and finish in their order.
+//
 // Whoever binds a call decides on places; a transport knows nothing of plans. No function blocks: the
 // executor asks again, and sleeps on event_fd() after arm() has said that there is nothing to do.
 //
@@ -36,15 +38,25 @@ struct Limits {
 struct Place {
   int peer = 0;              // the rank at the other end
   std::uint32_t number = 0;  // among the beat's messages from the one rank to the other
-  std::size_t offset = 0;    // of the payload, at least kMessageHeader
+  std::size_t offset = 0;    // of the payload, at least kMessageHeader (is_tiny: see there)
   std::size_t bytes = 0;     // of the payload; may be 0
+  bool is_tiny = false;  // it lies among the tiny messages: the offset is there, number * TinyBoxes::stride
   friend bool operator==(const Place&, const Place&) = default;
+};
+
+// Where a transport looks for messages, some of them may lie, too: one cache line less to wait for.
+struct TinyBoxes {
+  std::size_t bytes = 0;  // payloads up to this; 0: there are none
+  std::size_t stride = 0;
+  friend bool operator==(const TinyBoxes&, const TinyBoxes&) = default;
 };
 
 // The token stands for the call as its rank sees it: ranks that call alike have the same.
 struct Beat {
   std::uint64_t number = 0;
   std::uint64_t token = 0;
+  // Whoever takes part in this beat has finished all below this one: news for its peers that cost nothing.
+  std::uint64_t settled = 0;
 };
 
 enum class Arrival : std::uint8_t {
@@ -67,7 +79,13 @@ class Transport {
   virtual std::byte* outbox(int peer, unsigned phase) noexcept = 0;
   virtual const std::byte* inbox(int peer, unsigned phase) noexcept = 0;
 
-  // `incoming`: all messages that will come in this beat; it outlives the beat. The beat before is finished.
+  // As above, of tiny messages. Both ends of a pair have the same.
+  virtual TinyBoxes tiny_boxes(int /*peer*/) const noexcept { return {}; }
+  virtual std::byte* tiny_outbox(int /*peer*/, unsigned /*phase*/) noexcept { return nullptr; }
+  virtual const std::byte* tiny_inbox(int /*peer*/, unsigned /*phase*/) noexcept { return nullptr; }
+
+  // `incoming`: all messages that will come in this beat; it outlives the beat. The beat that used the same
+  // copy before is finished.
   virtual void begin(const Beat& beat, std::span<const Place> incoming) = 0;
 
   // Whether the copy of the outbox is free, that is, the peer has finished the beat that used it last. Once

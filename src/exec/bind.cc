@@ -21,6 +21,12 @@ using plan::Step;
 // Segments begin at multiples of this many elements, so that two threads rarely share a cache line.
 constexpr std::size_t kSegmentGrain = 64;
 
+// A step that has no segment of the engine's size for every thread has smaller ones. Not too small, for
+// handing one to another thread takes a few hundred nanoseconds; one for each thread, or two where these are
+// not small; and not many, for their number decides whether a thread is woken.
+constexpr std::size_t kSmallSegment = std::size_t{64} << 10;  // bytes of traffic
+constexpr std::size_t kMostSmallSegments = 8;
+
 // The merges of a step with one source.
 constexpr std::uint8_t kOneSource[] = {0};
 
@@ -36,20 +42,20 @@ class Binder {
         own_(site.own),
         messages_(messages_of(plan)),
         rounds_(rounds_of(plan, messages_, tables, site.limits.bytes == 0 ? kLocalLimits : site.limits)),
-        slots_(plan, messages_, tensor_slots, site.own),
+        slots_(plan, messages_, tensor_slots, site.own, site.limits.phases, site.tiny, rounds_.size()),
         program_(std::make_shared<Program>()) {
     program_->engine = &engine_;
     program_->tensor_slots = tensor_slots;
     program_->peers = slots_.peers;
-    program_->phases = slots_.peers.empty() ? 1 : site.limits.phases;
-    program_->memory_bytes.resize(slots_.first_box - tensor_slots);
+    program_->phases = slots_.phases;
+    program_->window = slots_.window;
+    program_->memory_bytes.resize(slots_.of_round);
     find_call_results();
   }
 
   std::shared_ptr<const Program> bind() {
     for (std::size_t r = 0; r < rounds_.size(); ++r) {
-      Layout layout(plan_, messages_, rounds_[r], slots_, own_);
-      layout.set_phase(static_cast<unsigned>(r % program_->phases));
+      const Layout layout(plan_, messages_, rounds_[r], slots_, own_, r);
       layout_ = &layout;
       bind_round();
     }
@@ -94,7 +100,7 @@ class Binder {
     }
   }
 
-  // Memory is shared by all rounds: as much as the largest needs.
+  // As much as the largest round needs: rounds that are not under way at the same time share it.
   void reserve_memory() {
     const auto reserve = [&](std::uint32_t slot, std::size_t bytes) {
       std::size_t& reserved = program_->memory_bytes[slot - program_->tensor_slots];
@@ -315,14 +321,33 @@ class Binder {
     return size_of(bound.form.output) * step.num_destinations + size_of(bound.form.input) * step.num_sources;
   }
 
-  std::size_t segment_elements(const BoundStep& bound, const Step& step) const {
-    const std::size_t elements = engine_.segment_bytes() / traffic_per_element(bound, step);
-    return std::max(kSegmentGrain, elements / kSegmentGrain * kSegmentGrain);
+  // Into how many segments that are smaller than the engine's a step may be cut.
+  std::size_t small_segments(std::size_t step_bytes) const {
+    const std::size_t threads = engine_.threads();
+    const std::size_t twice = 2 * threads;
+    const bool is_large = step_bytes >= twice * 2 * kSmallSegment;
+    const std::size_t wanted = is_large ? twice : std::min(threads, step_bytes / kSmallSegment);
+    return std::clamp<std::size_t>(wanted, 1, kMostSmallSegments);
+  }
+
+  // Of a segment of a step over `length` elements. Where there are other processes, they want the cores: a
+  // step of less than three segments is one, which wakes nobody.
+  std::size_t segment_elements(const BoundStep& bound, const Step& step, std::size_t length) const {
+    const std::size_t traffic = traffic_per_element(bound, step);
+    const std::size_t most = engine_.segment_bytes() / traffic / kSegmentGrain * kSegmentGrain;
+    std::size_t elements = most;
+    if (!program_->peers.empty()) {
+      if (length < 3 * most) elements = length;
+    } else if (engine_.threads() > 1) {
+      const std::size_t share = length / small_segments(length * traffic);
+      elements = std::min(most, (share / kSegmentGrain + 1) * kSegmentGrain);
+    }
+    return std::max(kSegmentGrain, elements);
   }
 
   // Cuts the range at tensor borders into pieces and fills segments with them.
   void bind_pieces(const Step& step, std::int32_t pack, plan::Extent range, BoundStep& bound) {
-    const std::size_t capacity = segment_elements(bound, step);
+    const std::size_t capacity = segment_elements(bound, step, range.length);
     bound.first_segment = static_cast<std::uint32_t>(program_->segments.size());
     std::size_t room = 0;  // elements left in the last segment
     std::size_t member_begin = 0;
@@ -369,7 +394,7 @@ class Binder {
     }
     rows.elements = range.length;
     const std::size_t rows_per_segment =
-        std::max<std::size_t>(1, segment_elements(bound, step) / range.length);
+        std::max<std::size_t>(1, segment_elements(bound, step, range.length * t.outer) / range.length);
     for (rows.first_row = 0; rows.first_row < t.outer; rows.first_row += rows.rows) {
       rows.rows = std::min(rows_per_segment, t.outer - rows.first_row);
       program_->row_copies.push_back(rows);

@@ -23,8 +23,9 @@ using SteadyClock = std::chrono::steady_clock;
 
 }  // namespace
 
-// One run. Lanes take turns: a step that has to wait leaves the turn to the next lane. A verified plan always
-// has a lane that can go on, or waits for another process.
+// One run. Lanes take turns: a step that has to wait leaves the turn to the next lane, and where all lanes of
+// a round wait, the next round has its turn, up to the program's window. A verified plan always has a lane
+// that can go on, or waits for another process.
 class Executor::Run {
  public:
   Run(Instance& instance, Deadline deadline, FunctionCaller* caller, const Crossing* crossing)
@@ -34,79 +35,99 @@ class Executor::Run {
         caller_(caller),
         crossing_(crossing),
         pointers_(instance.pointers(crossing_ == nullptr ? 0 : crossing_->first_beat)) {
-    if (crossing_ == nullptr) return;
-    patience_.emplace(crossing_->transport, crossing_->is_crowded);
-    beat_ = {crossing_->first_beat, crossing_->token};
+    if (crossing_ != nullptr) patience_.emplace(crossing_->transport, crossing_->is_crowded);
   }
 
   Waiting to_end() {
-    for (const BoundRound& round : program_.rounds) {
-      begin(round);
-      run_round();
-      if (crossing_ != nullptr) crossing_->transport.finish(beat_);
-      ++beat_.number;
+    while (closed_ < program_.rounds.size()) {
+      const std::uint64_t before = steps_ + closed_;
+      for (std::size_t round = closed_; round < opened_; ++round) advance(open(round));
+      while (closed_ < opened_ && open(closed_).waiting == 0) close_first();
+      const bool has_progressed = steps_ + closed_ != before;
+      if (has_progressed) go_on();
+      if (opened_ < program_.rounds.size() && opened_ < closed_ + program_.window) {
+        open_next();
+      } else if (!has_progressed) {
+        wait_for_others();
+      }
     }
     if (crossing_ != nullptr) flush();
     return waiting_;
   }
 
  private:
-  // Steps between two looks at the clock. (Steps of several segments look at it by themselves.)
+  using Open = Instance::Open;
+
+  // Steps between two looks at the clock. (Steps of many segments look at it by themselves.)
   static constexpr std::uint64_t kStepsPerLook = 64;
 
-  void begin(const BoundRound& round) {
-    round_ = &round;
-    std::fill_n(instance_.done_.begin(), round.num_lanes, 0);
-    std::fill_n(instance_.sent_.begin(), round.num_postings, 0);
-    if (crossing_ == nullptr) return;
-    crossing_->watch.begin(beat_.number);
-    crossing_->transport.begin(
-        beat_, std::span(program_.incoming).subspan(round.first_incoming, round.num_incoming));
+  Open& open(std::size_t round) { return instance_.open_[round % program_.window]; }
+
+  // The first round that is not at its end, among the beats of all runs.
+  std::uint64_t first_beat() const { return (crossing_ == nullptr ? 0 : crossing_->first_beat) + closed_; }
+
+  void open_next() {
+    Open& next = open(opened_);
+    next.round = &program_.rounds[opened_];
+    std::fill_n(next.done.begin(), next.round->num_lanes, 0);
+    std::fill_n(next.sent.begin(), next.round->num_postings, 0);
+    next.waiting = 0;
+    if (crossing_ != nullptr) begin(next);
+    ++opened_;
+    for (std::uint32_t lane = 0; lane < next.round->num_lanes; ++lane) {
+      if (!advance(next, lane)) next.lanes[next.waiting++] = lane;
+    }
   }
 
-  void run_round() {
-    std::vector<std::uint32_t>& lanes = instance_.lanes_;
+  void begin(Open& next) {
+    const std::uint64_t first = crossing_->first_beat;
+    next.beat = {first + opened_, crossing_->token,
+                 first + opened_ + 1 - std::min<std::size_t>(opened_ + 1, program_.window)};
+    if (opened_ == closed_) crossing_->watch.begin(next.beat.number);
+    crossing_->transport.begin(
+        next.beat,
+        std::span(program_.incoming).subspan(next.round->first_incoming, next.round->num_incoming));
+  }
+
+  void close_first() {
+    if (crossing_ != nullptr) crossing_->transport.finish(open(closed_).beat);
+    ++closed_;
+    if (crossing_ != nullptr && closed_ < opened_) crossing_->watch.begin(first_beat());
+  }
+
+  // Every lane that is not at its end has a turn.
+  void advance(Open& open) {
+    if (open.waiting == 0) return;
+    if (crossing_ == nullptr) check_deadline();
     std::size_t waiting = 0;
-    for (std::uint32_t lane = 0; lane < round_->num_lanes; ++lane) {
-      if (!advance(lane)) lanes[waiting++] = lane;
+    for (std::size_t i = 0; i < open.waiting; ++i) {
+      const std::uint32_t lane = open.lanes[i];
+      if (!advance(open, lane)) open.lanes[waiting++] = lane;
     }
-    while (waiting > 0) {
-      if (crossing_ == nullptr) check_deadline();
-      const std::uint64_t steps_before = steps_;
-      std::size_t still_waiting = 0;
-      for (std::size_t i = 0; i < waiting; ++i) {
-        const std::uint32_t lane = lanes[i];
-        if (!advance(lane)) lanes[still_waiting++] = lane;
-      }
-      if (steps_ == steps_before) {
-        wait_for_others(waiting);
-      } else {
-        go_on();
-      }
-      waiting = still_waiting;
-    }
-    go_on();
+    open.waiting = waiting;
   }
 
   // Everything that this rank owes is on its way without further help.
   void flush() {
-    while (!crossing_->transport.is_flushed()) pause(-1);
+    while (!crossing_->transport.is_flushed()) {
+      if (!patience_->glance()) pause(-1);
+    }
     go_on();
   }
 
-  std::span<const BoundStep> steps_of(std::size_t lane) const {
-    const BoundLane& bound = program_.lanes[round_->first_lane + lane];
+  std::span<const BoundStep> steps_of(const Open& open, std::size_t lane) const {
+    const BoundLane& bound = program_.lanes[open.round->first_lane + lane];
     return std::span(program_.steps).subspan(bound.first_step, bound.num_steps);
   }
 
   // Runs the steps of a lane until one has to wait; says whether the lane is at its end.
-  bool advance(std::size_t lane) {
-    const std::span<const BoundStep> steps = steps_of(lane);
-    std::uint32_t& done = instance_.done_[lane];
+  bool advance(Open& open, std::size_t lane) {
+    const std::span<const BoundStep> steps = steps_of(open, lane);
+    std::uint32_t& done = open.done[lane];
     for (; done < steps.size(); ++done) {
       const BoundStep& step = steps[done];
-      if (!can_run(step)) return false;
-      perform(step);
+      if (!can_run(open, step)) return false;
+      perform(open, step);
       if (++steps_ % kStepsPerLook == 0) check_deadline();
     }
     return true;
@@ -115,34 +136,36 @@ class Executor::Run {
   std::span<const std::uint32_t> sends(const BoundStep& step) const {
     return std::span(program_.sends).subspan(step.first_send, step.num_sends);
   }
-  std::uint8_t& sent(std::uint32_t posting) { return instance_.sent_[posting - round_->first_posting]; }
+  static std::uint8_t& sent(Open& open, std::uint32_t posting) {
+    return open.sent[posting - open.round->first_posting];
+  }
 
-  bool can_run(const BoundStep& step) {
+  bool can_run(Open& open, const BoundStep& step) {
     switch (step.op) {
       case plan::Op::kWait:
-        return instance_.done_[step.wait_lane] >= step.wait_steps;
+        return open.done[step.wait_lane] >= step.wait_steps;
       case plan::Op::kRecv:
-        return has_arrived(step.posting);
+        return has_arrived(open, step.posting);
       default:
         return std::ranges::all_of(
-            sends(step), [&](std::uint32_t posting) { return may_send(program_.postings[posting]); });
+            sends(step), [&](std::uint32_t posting) { return may_send(open, program_.postings[posting]); });
     }
   }
 
-  bool has_arrived(std::uint32_t number) {
+  bool has_arrived(Open& open, std::uint32_t number) {
     const Posting& posting = program_.postings[number];
-    if (posting.way == Way::kLocal) return sent(number) != 0;
-    const engine::Arrival arrival = crossing_->transport.arrival(beat_, posting.place);
+    if (posting.way == Way::kLocal) return sent(open, number) != 0;
+    const engine::Arrival arrival = crossing_->transport.arrival(open.beat, posting.place);
     if (arrival == engine::Arrival::kNotYet) return false;
     if (arrival != engine::Arrival::kHere) crossing_->watch.refuse(posting.place.peer, arrival);
     return true;
   }
 
-  bool may_send(const Posting& posting) const {
-    return posting.way == Way::kLocal || crossing_->transport.may_send(beat_, posting.place.peer);
+  bool may_send(const Open& open, const Posting& posting) const {
+    return posting.way == Way::kLocal || crossing_->transport.may_send(open.beat, posting.place.peer);
   }
 
-  void perform(const BoundStep& step) {
+  void perform(Open& open, const BoundStep& step) {
     switch (step.op) {
       case plan::Op::kWait:
       case plan::Op::kRecv:
@@ -150,22 +173,23 @@ class Executor::Run {
       case plan::Op::kCall:
         instance_.bases_[step.result_slot] =
             caller_->call({step.pack, step.device, {pointers_ + step.first_source, step.num_sources}});
-        instance_.resolve();
+        instance_.bases_changed();
+        pointers_ = instance_.pointers(crossing_ == nullptr ? 0 : crossing_->first_beat);
         check_deadline();
         break;
       default:
         if (step.num_segments > 0) run_arithmetic(step);
-        for (const std::uint32_t posting : sends(step)) send(posting);
+        for (const std::uint32_t posting : sends(step)) send(open, posting);
         break;
     }
   }
 
-  void send(std::uint32_t number) {
+  void send(Open& open, std::uint32_t number) {
     const Posting& posting = program_.postings[number];
     if (posting.way == Way::kLocal) {
-      sent(number) = 1;
+      sent(open, number) = 1;
     } else {
-      crossing_->transport.send(beat_, posting.place);
+      crossing_->transport.send(open.beat, posting.place);
     }
   }
 
@@ -177,21 +201,21 @@ class Executor::Run {
     if (SteadyClock::now() >= deadline_) throw_expired();
   }
 
-  void wait_for_others(std::size_t waiting) {
-    if (crossing_ == nullptr) throw_stuck(waiting);
-    pause(peer_waited_for(waiting));
+  void wait_for_others() {
+    if (crossing_ == nullptr) throw_stuck();
+    if (!patience_->glance()) pause(peer_waited_for(open(closed_)));
   }
 
   // The rank that the first lane that waits for one waits for; -1: none does.
-  int peer_waited_for(std::size_t waiting) {
-    for (std::size_t i = 0; i < waiting; ++i) {
-      const std::uint32_t lane = instance_.lanes_[i];
-      const BoundStep& step = steps_of(lane)[instance_.done_[lane]];
+  int peer_waited_for(const Open& open) const {
+    for (std::size_t i = 0; i < open.waiting; ++i) {
+      const std::uint32_t lane = open.lanes[i];
+      const BoundStep& step = steps_of(open, lane)[open.done[lane]];
       if (step.op == plan::Op::kRecv && program_.postings[step.posting].way == Way::kIncoming) {
         return program_.postings[step.posting].place.peer;
       }
       for (const std::uint32_t posting : sends(step)) {
-        if (!may_send(program_.postings[posting])) return program_.postings[posting].place.peer;
+        if (!may_send(open, program_.postings[posting])) return program_.postings[posting].place.peer;
       }
     }
     return -1;
@@ -208,7 +232,7 @@ class Executor::Run {
     if (!slept && !crossing_->watch.must_end()) return;
     check_deadline();
     if (crossing_->watch.must_end() || SteadyClock::now() >= next_look_) {
-      crossing_->watch.look(peer, beat_.number);
+      crossing_->watch.look(peer, first_beat());
       was_looked_after_ = true;
       next_look_ = SteadyClock::now() + Watch::kLook;
     }
@@ -216,10 +240,10 @@ class Executor::Run {
 
   // A wait, if there was one, is over.
   void go_on() {
+    if (patience_) patience_->reset();
     if (!is_waiting_) return;
     is_waiting_ = false;
-    patience_->reset();
-    if (std::exchange(was_looked_after_, false)) crossing_->watch.go_on(beat_.number);
+    if (std::exchange(was_looked_after_, false)) crossing_->watch.go_on(first_beat());
     const SteadyClock::duration time = SteadyClock::now() - waits_since_;
     waiting_.time += time;
     if (time <= waiting_.longest) return;
@@ -227,22 +251,24 @@ class Executor::Run {
     waiting_.longest_for = waits_for_;
   }
 
-  std::string why_waiting(const BoundStep& step) const {
+  std::string why_waiting(const Open& open, const BoundStep& step) const {
     if (step.op == plan::Op::kWait) {
-      const BoundLane& lane = program_.lanes[round_->first_lane + step.wait_lane];
+      const BoundLane& lane = program_.lanes[open.round->first_lane + step.wait_lane];
       return "for " + std::to_string(step.wait_steps) + " steps of lane " + std::to_string(lane.plan_lane);
     }
     return "for a message of worker " + std::to_string(program_.postings[step.posting].place.peer);
   }
 
-  [[noreturn]] void throw_stuck(std::size_t waiting) const {
-    const std::uint32_t lane = instance_.lanes_.front();
-    const std::uint32_t number = instance_.done_[lane];
+  [[noreturn]] void throw_stuck() {
+    const Open& stuck = open(closed_);
+    const std::uint32_t lane = stuck.lanes.front();
+    const std::uint32_t number = stuck.done[lane];
     throw Error(ErrorCode::kInternal,
                 "no lane can go on: lane " +
-                    std::to_string(program_.lanes[round_->first_lane + lane].plan_lane) + " waits at step " +
-                    std::to_string(number) + " " + why_waiting(steps_of(lane)[number]) +
-                    "; lanes that wait: " + std::to_string(waiting));
+                    std::to_string(program_.lanes[stuck.round->first_lane + lane].plan_lane) +
+                    " waits at step " + std::to_string(number) + " " +
+                    why_waiting(stuck, steps_of(stuck, lane)[number]) +
+                    "; lanes that wait: " + std::to_string(stuck.waiting));
   }
 
   Instance& instance_;
@@ -251,8 +277,8 @@ class Executor::Run {
   FunctionCaller* caller_;
   const Crossing* crossing_;
   std::byte* const* pointers_;
-  const BoundRound* round_ = nullptr;
-  engine::Beat beat_;
+  std::size_t opened_ = 0;   // rounds
+  std::size_t closed_ = 0;   // of these
   std::uint64_t steps_ = 0;  // done in all lanes
 
   std::optional<Patience> patience_;

@@ -28,7 +28,7 @@ class Watch {
  public:
   virtual ~Watch() = default;
 
-  // A round begins. In every call: must be cheap.
+  // From now on the round of this beat is the first that is not at its end. In every call: must be cheap.
   virtual void begin(std::uint64_t beat) noexcept = 0;
 
   // Asked in every turn of a wait; must be cheap.

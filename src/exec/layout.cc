@@ -30,37 +30,56 @@ std::vector<int> peers_of(const plan::Plan& plan, const Messages& messages, OwnR
   return {peers.begin(), peers.end()};
 }
 
+// One copy of the outboxes stays to spare: with it, who waits for a copy has mostly heard that it is free
+// when it needs it. What is brought to a call of a user's function, or comes from one, stays from round to
+// round, so that rounds cannot have temporaries of their own.
+unsigned window_of(const Messages& messages, unsigned phases, std::size_t rounds) {
+  const bool has_call = std::ranges::find(messages.stages.has_call, true) != messages.stages.has_call.end();
+  const unsigned most = has_call || phases < 2 ? 1 : phases - 1;
+  return static_cast<unsigned>(std::min<std::size_t>(most, rounds));
+}
+
 }  // namespace
 
 SlotNumbers::SlotNumbers(const plan::Plan& plan, const Messages& messages, std::size_t tensor_slots,
-                         OwnRank own)
-    : temporaries(plan.buffers.size()), peers(peers_of(plan, messages, own)) {
+                         OwnRank own, unsigned most_phases, std::span<const engine::TinyBoxes> tiny_boxes,
+                         std::size_t rounds)
+    : temporaries(plan.buffers.size()),
+      peers(peers_of(plan, messages, own)),
+      tiny(tiny_boxes.begin(), tiny_boxes.end()) {
+  if (!peers.empty()) {
+    phases = most_phases;
+    window = window_of(messages, phases, rounds);
+  }
   auto next = static_cast<std::uint32_t>(tensor_slots);
   for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
     if (plan.buffers[b].role == Role::kTemp) temporaries[b] = next++;
   }
   local_messages = next++;
-  first_box = next;
+  of_round = next - static_cast<std::uint32_t>(tensor_slots);
+  first_box = static_cast<std::uint32_t>(tensor_slots) + window * of_round;
 }
 
-std::uint32_t SlotNumbers::box(const Posting& posting, unsigned phase) const {
+std::uint32_t SlotNumbers::box(const Posting& posting, std::size_t round) const {
   const auto peer = std::ranges::lower_bound(peers, posting.place.peer) - peers.begin();
-  const std::size_t pair = phase * peers.size() + static_cast<std::size_t>(peer);
-  return first_box + static_cast<std::uint32_t>(2 * pair + (posting.way == Way::kIncoming ? 1 : 0));
+  const std::size_t pair = round % phases * peers.size() + static_cast<std::size_t>(peer);
+  return first_box + static_cast<std::uint32_t>(kBoxesOfPair * pair + (posting.place.is_tiny ? 2 : 0) +
+                                                (posting.way == Way::kIncoming ? 1 : 0));
 }
 
 Layout::Layout(const plan::Plan& plan, const Messages& messages, const Round& round, const SlotNumbers& slots,
-               OwnRank own)
+               OwnRank own, std::size_t number)
     : plan_(plan),
       messages_(messages),
       slots_(slots),
+      number_(number),
       parts_(plan.packs.size()),
       elements_(plan.packs.size()) {
   for (const Part& part : round) {
     parts_[static_cast<std::size_t>(part.pack)] = &part;
     elements_[static_cast<std::size_t>(part.pack)] = part.table.elements();
   }
-  mail_ = deal_mail(plan, messages, bytes_of_messages(), own);
+  mail_ = deal_mail(plan, messages, bytes_of_messages(), own, slots.tiny);
 }
 
 std::vector<std::int64_t> Layout::bytes_of_messages() const {
@@ -126,13 +145,14 @@ PointerSource Layout::locate(const Operand& operand, const PackMember& member, s
       element += member.output_offset + rows_before;
       break;
     case Role::kTemp:
-      source.slot = slots_.temporaries[static_cast<std::size_t>(operand.buffer)];
+      source.slot = slots_.temporaries[static_cast<std::size_t>(operand.buffer)] + slots_.turn(number_);
       element += part(buffer.pack)->first;
       break;
     case Role::kSlot:
     case Role::kView: {
       const Posting& posting = mail_.postings[static_cast<std::size_t>(message_of(operand))];
-      source.slot = posting.way == Way::kLocal ? slots_.local_messages : slots_.box(posting, phase_);
+      source.slot = posting.way == Way::kLocal ? slots_.local_messages + slots_.turn(number_)
+                                               : slots_.box(posting, number_);
       begin = posting.place.offset;
       break;
     }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "exec/mail.h"
@@ -13,16 +14,25 @@
 
 namespace onesum::exec {
 
-// The slots of memory that is not a tensor's; the same in all rounds (Program).
+// The slots of memory that is not a tensor's (Program).
 struct SlotNumbers {
-  SlotNumbers(const plan::Plan& plan, const Messages& messages, std::size_t tensor_slots, OwnRank own);
+  SlotNumbers(const plan::Plan& plan, const Messages& messages, std::size_t tensor_slots, OwnRank own,
+              unsigned most_phases, std::span<const engine::TinyBoxes> tiny_boxes, std::size_t rounds);
 
-  std::vector<std::uint32_t> temporaries;  // by buffer; of others 0
-  std::uint32_t local_messages = 0;
+  std::vector<std::uint32_t> temporaries;  // by buffer, of the first round; of others 0
+  std::uint32_t local_messages = 0;        // of the first round
+  std::uint32_t of_round = 0;              // how many slots of these a round has
   std::uint32_t first_box = 0;
   std::vector<int> peers;  // ascending
+  unsigned phases = 1;
+  unsigned window = 1;                  // rounds under way at a time
+  std::vector<engine::TinyBoxes> tiny;  // by rank; none: empty
 
-  std::uint32_t box(const Posting& posting, unsigned phase) const;
+  std::uint32_t box(const Posting& posting, std::size_t round) const;
+  // From the first round's temporaries and local messages to this one's.
+  std::uint32_t turn(std::size_t round) const {
+    return static_cast<std::uint32_t>(round % window) * of_round;
+  }
 };
 
 // The plan, its messages, the round and the slot numbers outlive it. Operands passed to it are the plan's own
@@ -30,10 +40,7 @@ struct SlotNumbers {
 class Layout {
  public:
   Layout(const plan::Plan& plan, const Messages& messages, const Round& round, const SlotNumbers& slots,
-         OwnRank own);
-
-  // Phase of the round, relative to the first round's.
-  void set_phase(unsigned phase) { phase_ = phase; }
+         OwnRank own, std::size_t number = 0);
 
   // The part of a pack that the round has; null: none.
   const Part* part(std::int32_t pack) const { return parts_[static_cast<std::size_t>(pack)]; }
@@ -66,7 +73,7 @@ class Layout {
   const plan::Plan& plan_;
   const Messages& messages_;
   const SlotNumbers& slots_;
-  unsigned phase_ = 0;
+  std::size_t number_;                 // of the round
   std::vector<const Part*> parts_;     // by pack
   std::vector<std::size_t> elements_;  // by pack
   Mail mail_;

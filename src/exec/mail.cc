@@ -8,8 +8,10 @@ namespace {
 // Puts messages one after the other.
 class Box {
  public:
-  engine::Place add(int peer, std::size_t bytes) {
-    const engine::Place place{peer, messages_++, end_ + engine::kMessageHeader, bytes};
+  engine::Place add(int peer, std::size_t bytes, const engine::TinyBoxes& tiny = {}) {
+    const std::uint32_t number = messages_++;
+    if (tiny.bytes > 0 && bytes <= tiny.bytes) return {peer, number, number * tiny.stride, bytes, true};
+    const engine::Place place{peer, number, end_ + engine::kMessageHeader, bytes};
     end_ += room_of(bytes);
     return place;
   }
@@ -23,7 +25,10 @@ class Box {
 }  // namespace
 
 Mail deal_mail(const plan::Plan& plan, const Messages& messages, std::span<const std::int64_t> bytes,
-               OwnRank own) {
+               OwnRank own, std::span<const engine::TinyBoxes> tiny) {
+  const auto tiny_of = [&](std::int32_t rank) {
+    return tiny.empty() ? engine::TinyBoxes{} : tiny[static_cast<std::size_t>(rank)];
+  };
   std::int32_t ranks = 1;
   for (const std::int32_t rank : plan.device_rank) ranks = std::max(ranks, rank + 1);
   std::vector<Box> outgoing(static_cast<std::size_t>(ranks));
@@ -41,9 +46,9 @@ Mail deal_mail(const plan::Plan& plan, const Messages& messages, std::span<const
     if (!own || (from == *own && to == *own)) {
       posting = {Way::kLocal, local.add(to, payload)};
     } else if (from == *own) {
-      posting = {Way::kOutgoing, outgoing[static_cast<std::size_t>(to)].add(to, payload)};
+      posting = {Way::kOutgoing, outgoing[static_cast<std::size_t>(to)].add(to, payload, tiny_of(to))};
     } else if (to == *own) {
-      posting = {Way::kIncoming, incoming[static_cast<std::size_t>(from)].add(from, payload)};
+      posting = {Way::kIncoming, incoming[static_cast<std::size_t>(from)].add(from, payload, tiny_of(from))};
     }
   }
   mail.local_bytes = local.end();

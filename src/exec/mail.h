@@ -34,8 +34,9 @@ struct Mail {
   std::size_t local_bytes = 0;    // of all local messages together
 };
 
-// `bytes`: of each message of the plan; -1 of those that the round does not have.
+// `bytes`: of each message of the plan; -1 of those that the round does not have. `tiny`: by rank, of the
+// transport; none: empty.
 Mail deal_mail(const plan::Plan& plan, const Messages& messages, std::span<const std::int64_t> bytes,
-               OwnRank own);
+               OwnRank own, std::span<const engine::TinyBoxes> tiny);
 
 }  // namespace onesum::exec

@@ -7,7 +7,8 @@ namespace onesum::exec {
 namespace {
 
 // Looks in a row before the core is left to others, where there are cores enough.
-constexpr std::uint32_t kSpins = 30;
+constexpr std::uint32_t kGlances = 20;
+constexpr std::uint32_t kSpins = 10;  // after these
 // Turns between two looks at the clock.
 constexpr std::uint32_t kTurnsPerLook = 64;
 constexpr std::chrono::microseconds kAwake{1000};
@@ -25,9 +26,18 @@ Patience::~Patience() {
 }
 
 void Patience::reset() noexcept {
+  glances_ = 0;
   looks_ = 0;
   if (is_armed_) transport_.disarm();
   is_armed_ = false;
+}
+
+bool Patience::glance() {
+  if (is_crowded_ || glances_ >= kGlances) return false;
+  ++glances_;
+  transport_.progress();
+  relax();
+  return true;
 }
 
 bool Patience::pause(std::chrono::milliseconds longest) {

@@ -19,8 +19,12 @@ class Patience {
   // Something could be done: the next wait begins anew.
   void reset() noexcept;
 
-  // Nothing could be done: returns when it is worth another look, at the latest after `longest`. Says whether
-  // it slept, or looked in vain for so long that somebody should ask why.
+  // Nothing could be done: whether the wait is so young that it is worth another look at once, and not even
+  // worth a look at the clock. If not, pause().
+  bool glance();
+
+  // Returns when it is worth another look, at the latest after `longest`. Says whether it slept, or looked in
+  // vain for so long that somebody should ask why.
   bool pause(std::chrono::milliseconds longest);
 
  private:
@@ -29,6 +33,7 @@ class Patience {
   engine::Transport& transport_;
   bool is_crowded_;
   bool is_armed_ = false;
+  std::uint32_t glances_ = 0;
   std::uint32_t looks_ = 0;
   std::chrono::steady_clock::time_point sleep_after_;
 };

@@ -9,20 +9,24 @@ Instance::Instance(std::shared_ptr<const Program> program, engine::Transport* tr
   const Program& p = *program_;
   bases_.resize(p.slots());
   pointers_.resize(p.pointers.size() * p.phases);
+  is_resolved_.resize(p.phases);
   std::uint32_t most_lanes = 0;
   std::uint32_t most_postings = 0;
   for (const BoundRound& round : p.rounds) {
     most_lanes = std::max(most_lanes, round.num_lanes);
     most_postings = std::max(most_postings, round.num_postings);
   }
-  done_.resize(most_lanes);
-  lanes_.resize(most_lanes);
-  sent_.resize(most_postings);
+  open_.resize(p.window);
+  for (Open& open : open_) {
+    open.done.resize(most_lanes);
+    open.lanes.resize(most_lanes);
+    open.sent.resize(most_postings);
+  }
   if (!p.peers.empty()) find_boxes(*transport);
   try {
-    for (std::size_t m = 0; m < p.memory_bytes.size(); ++m) {
-      if (p.memory_bytes[m] == 0) continue;
-      bases_[p.tensor_slots + m] = static_cast<std::byte*>(p.engine->allocate(p.memory_bytes[m]));
+    for (std::size_t slot = p.tensor_slots; slot < p.first_box(); ++slot) {
+      const std::size_t bytes = p.bytes_of_memory(slot);
+      if (bytes != 0) bases_[slot] = static_cast<std::byte*>(p.engine->allocate(bytes));
     }
   } catch (...) {
     release_memory();
@@ -34,9 +38,9 @@ Instance::~Instance() { release_memory(); }
 
 void Instance::release_memory() noexcept {
   const Program& p = *program_;
-  for (std::size_t m = 0; m < p.memory_bytes.size(); ++m) {
-    std::byte* const memory = bases_[p.tensor_slots + m];
-    if (p.memory_bytes[m] != 0 && memory != nullptr) p.engine->release(memory, p.memory_bytes[m]);
+  for (std::size_t slot = p.tensor_slots; slot < p.first_box(); ++slot) {
+    const std::size_t bytes = p.bytes_of_memory(slot);
+    if (bytes != 0 && bases_[slot] != nullptr) p.engine->release(bases_[slot], bytes);
   }
 }
 
@@ -47,23 +51,30 @@ void Instance::find_boxes(engine::Transport& transport) {
       bases_[slot++] = transport.outbox(peer, phase);
       // Read only; pointers to sources and destinations are kept in one table.
       bases_[slot++] = const_cast<std::byte*>(transport.inbox(peer, phase));
+      bases_[slot++] = transport.tiny_outbox(peer, phase);
+      bases_[slot++] = const_cast<std::byte*>(transport.tiny_inbox(peer, phase));
     }
   }
 }
 
-void Instance::resolve() noexcept {
+std::byte* const* Instance::pointers(std::uint64_t first_beat) noexcept {
+  const auto phase = static_cast<unsigned>(first_beat % program_->phases);
+  if (!is_resolved_[phase]) resolve(phase);
+  return pointers_.data() + phase * program_->pointers.size();
+}
+
+void Instance::resolve(unsigned phase) noexcept {
   const Program& p = *program_;
   const std::size_t first_box = p.first_box();
   const std::size_t boxes = p.slots() - first_box;
-  std::byte** pointer = pointers_.data();
-  for (unsigned phase = 0; phase < p.phases; ++phase) {
-    const std::size_t turned = phase * 2 * p.peers.size();
-    for (const PointerSource& source : p.pointers) {
-      std::size_t slot = source.slot;
-      if (slot >= first_box) slot = first_box + (slot - first_box + turned) % boxes;
-      *pointer++ = bases_[slot] + source.byte_offset;
-    }
+  const std::size_t turned = phase * kBoxesOfPair * p.peers.size();
+  std::byte** pointer = pointers_.data() + phase * p.pointers.size();
+  for (const PointerSource& source : p.pointers) {
+    std::size_t slot = source.slot;
+    if (slot >= first_box) slot = first_box + (slot - first_box + turned) % boxes;
+    *pointer++ = bases_[slot] + source.byte_offset;
   }
+  is_resolved_[phase] = true;
 }
 
 }  // namespace onesum::exec

@@ -1,11 +1,13 @@
 // A plan bound to sizes, types and kernels: what one process executes, for the ranks that live in it.
 //
 // A Program is flat and immutable; it knows tensors by slot, not by address. It consists of rounds, each of
-// which runs the whole plan on a part of the data (exec/rounds.h). A run needs an Instance, which holds the
+// which runs the whole plan on a part of the data (exec/rounds.h), and of which several may be under way at a
+// time: what one waits for, another works for. A run needs an Instance, which holds the
 // addresses: for a call on new tensors it is filled in one sweep, a prepared call fills it once. Between bind
 // and the end of the run nothing is allocated.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -102,9 +104,12 @@ struct BoundRound {
   std::uint32_t num_incoming = 0;
 };
 
-// The slots whose memory is not a tensor's, in this order: temporaries, one for all local messages of a
-// round, and the boxes: for each phase relative to the program's first round, for each peer, the outbox to it
-// and the inbox from it.
+// The boxes that two ranks have between them: outbox, inbox, and both for tiny messages.
+inline constexpr std::size_t kBoxesOfPair = 4;
+
+// The slots whose memory is not a tensor's, in this order: for each round of those that may be under way,
+// temporaries and one for all its local messages; and the boxes: for each phase relative to the program's
+// first round, for each peer.
 struct Program {
   engine::DeviceEngine* engine = nullptr;
   std::vector<BoundRound> rounds;
@@ -121,17 +126,21 @@ struct Program {
   std::vector<std::uint32_t> sends;     // the postings that steps send
   std::vector<engine::Place> incoming;  // of other processes
   std::size_t tensor_slots = 0;
-  // Of slots from tensor_slots on that the library allocates. 0: the address comes from a call, or there is
+  // Of the slots of one round that the library allocates. 0: the address comes from a call, or there is
   // nothing to store.
   std::vector<std::size_t> memory_bytes;
   std::vector<int> peers;
   unsigned phases = 1;
+  unsigned window = 1;  // rounds under way at a time, at most
   // Of all messages of all rounds, those between other ranks included: ranks whose programs fit together have
   // the same.
   Fingerprint skeleton;
 
-  std::size_t first_box() const { return tensor_slots + memory_bytes.size(); }
-  std::size_t slots() const { return first_box() + std::size_t{2} * phases * peers.size(); }
+  std::size_t first_box() const { return tensor_slots + window * memory_bytes.size(); }
+  std::size_t bytes_of_memory(std::size_t slot) const {
+    return memory_bytes[(slot - tensor_slots) % memory_bytes.size()];
+  }
+  std::size_t slots() const { return first_box() + kBoxesOfPair * phases * peers.size(); }
 };
 
 // The addresses of one run, the memory of its temporaries and local messages, and how far it got.
@@ -145,24 +154,34 @@ class Instance {
 
   const Program& program() const noexcept { return *program_; }
 
-  // Base addresses by tensor slot; set all of them, then resolve() once.
+  // Base addresses by tensor slot; set all of them, then say so.
   std::vector<std::byte*>& bases() noexcept { return bases_; }
-  void resolve() noexcept;
+  void bases_changed() noexcept { std::fill(is_resolved_.begin(), is_resolved_.end(), false); }
 
  private:
   friend class Executor;
+
+  // How far a round is that is under way.
+  struct Open {
+    const BoundRound* round = nullptr;
+    engine::Beat beat;
+    std::vector<std::uint32_t> done;   // steps of each lane
+    std::vector<std::uint8_t> sent;    // local messages, by posting
+    std::vector<std::uint32_t> lanes;  // those that are not at their end come first,
+    std::size_t waiting = 0;           // and are so many
+  };
+
   void release_memory() noexcept;
   void find_boxes(engine::Transport& transport);
-  std::byte* const* pointers(std::uint64_t first_beat) const noexcept {
-    return pointers_.data() + first_beat % program_->phases * program_->pointers.size();
-  }
+  // As Program::pointers, for a run that begins with this beat.
+  std::byte* const* pointers(std::uint64_t first_beat) noexcept;
+  void resolve(unsigned phase) noexcept;
 
   std::shared_ptr<const Program> program_;
   std::vector<std::byte*> bases_;     // by slot, boxes as if the first round's phase were 0
-  std::vector<std::byte*> pointers_;  // as Program::pointers, for every phase that the first round can have
-  std::vector<std::uint32_t> done_;   // steps done of each lane of the round
-  std::vector<std::uint8_t> sent_;    // local messages of the round, by posting
-  std::vector<std::uint32_t> lanes_;  // room for the lanes that are not at their end
+  std::vector<std::byte*> pointers_;  // for every phase that the first round can have,
+  std::vector<bool> is_resolved_;     // once asked for
+  std::vector<Open> open_;            // by round modulo window
 };
 
 }  // namespace onesum::exec

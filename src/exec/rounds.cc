@@ -63,18 +63,27 @@ Part part_of_row(std::int32_t pack, const PackTable& whole, std::size_t row, std
   return part;
 }
 
+// A rank's messages to itself need no outbox, but memory of its own, which is bounded too.
+engine::Limits inside_a_rank(engine::Limits limits) {
+  limits.bytes = std::max(limits.bytes, std::size_t{256} << 10);
+  limits.messages = UINT32_MAX;
+  return limits;
+}
+
 // What the messages of a pack take of the outboxes between ranks, and what is left of them.
 class Outboxes {
  public:
   Outboxes(const plan::Plan& plan, const Messages& messages, const engine::Limits& limits)
-      : plan_(plan), limits_(limits), of_pack_(plan.packs.size()) {
+      : plan_(plan), of_pack_(plan.packs.size()) {
     std::map<std::pair<std::int32_t, std::int32_t>, std::size_t> pairs;
     for (std::size_t m = 0; m < messages.all.size(); ++m) {
       const Message& message = messages.all[m];
       const plan::Buffer& slot = plan.buffer(message.buffer);
       const plan::Channel& channel = plan.channel(message.channel);
       const std::pair ranks{plan.rank_of(channel.from), plan.rank_of(channel.to)};
-      const std::size_t pair = pairs.emplace(ranks, pairs.size()).first->second;
+      const auto [found, is_new] = pairs.emplace(ranks, pairs.size());
+      const std::size_t pair = found->second;
+      if (is_new) limits_.push_back(ranks.first == ranks.second ? inside_a_rank(limits) : limits);
       of_pack_[static_cast<std::size_t>(slot.pack)].push_back(
           {pair, message.chunks, size_of(slot.element), messages.stages.is_message_after[m]});
     }
@@ -97,7 +106,8 @@ class Outboxes {
       Used& used = wanted_[mail.pair];
       used.bytes += room_of(length * part.table.outer * mail.element_bytes);
       ++used.messages;
-      if (used.bytes > limits_.bytes || used.messages > limits_.messages) return false;
+      const engine::Limits& limits = limits_[mail.pair];
+      if (used.bytes > limits.bytes || used.messages > limits.messages) return false;
     }
     return true;
   }
@@ -121,7 +131,7 @@ class Outboxes {
   };
 
   const plan::Plan& plan_;
-  const engine::Limits& limits_;
+  std::vector<engine::Limits> limits_;  // by pair of ranks
   std::vector<std::vector<Mail>> of_pack_;
   std::vector<Used> used_;    // by pair of ranks
   std::vector<Used> wanted_;  // if the part asked for were taken
@@ -285,7 +295,7 @@ class Cutter {
     throw Error(ErrorCode::kUnimplemented,
                 plan_.algorithm + ": the messages of pack " + std::to_string(pack) +
                     " between two workers have no room in what is shared between them, and " + why +
-                    "; choose another algorithm or fewer shards");
+                    "; choose another algorithm or fewer shards, or raise ONESUM_OUTBOX_BYTES");
   }
 
   const plan::Plan& plan_;

@@ -6,6 +6,9 @@
 namespace onesum::exec {
 namespace {
 
+// Segments between two looks at the clock.
+constexpr std::uint32_t kSegmentsPerLook = 8;
+
 // One step under way, as the threads that share it see it.
 struct StepRun {
   const Program& program;
@@ -16,10 +19,10 @@ struct StepRun {
   std::atomic<bool> expired =
       false;  // relaxed: a hint to stop early; the caller reads it after all have finished
 
-  bool give_up() noexcept {
+  bool give_up(bool looks) noexcept {
     if (!check_deadline) return false;
     if (expired.load(std::memory_order_relaxed)) return true;
-    if (std::chrono::steady_clock::now() < deadline) return false;
+    if (!looks || std::chrono::steady_clock::now() < deadline) return false;
     expired.store(true, std::memory_order_relaxed);
     return true;
   }
@@ -27,7 +30,7 @@ struct StepRun {
 
 void run_pieces(void* context, std::uint32_t index) noexcept {
   auto& run = *static_cast<StepRun*>(context);
-  if (run.give_up()) return;
+  if (run.give_up(index % kSegmentsPerLook == 0)) return;
   const Segment& segment = run.program.segments[run.step.first_segment + index];
   for (std::uint32_t p = 0; p < segment.num_pieces; ++p) {
     const Piece& piece = run.program.pieces[segment.first_piece + p];
@@ -36,9 +39,10 @@ void run_pieces(void* context, std::uint32_t index) noexcept {
   }
 }
 
+// Rows may be long: the clock is looked at for each segment of them.
 void run_rows(void* context, std::uint32_t index) noexcept {
   auto& run = *static_cast<StepRun*>(context);
-  if (run.give_up()) return;
+  if (run.give_up(true)) return;
   const RowCopy& rows = run.program.row_copies[run.step.first_segment + index];
   std::byte* const* pointers = run.pointers + rows.first_pointer;
   const std::size_t* strides = run.program.strides.data() + rows.first_stride;
@@ -103,7 +107,7 @@ class MixedPiece {
 
 void run_mixed(void* context, std::uint32_t index) noexcept {
   auto& run = *static_cast<StepRun*>(context);
-  if (run.give_up()) return;
+  if (run.give_up(index % kSegmentsPerLook == 0)) return;
   const Segment& segment = run.program.segments[run.step.first_segment + index];
   for (std::uint32_t p = 0; p < segment.num_pieces; ++p) {
     MixedPiece(run, run.program.pieces[segment.first_piece + p]).run();

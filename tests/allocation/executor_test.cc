@@ -56,7 +56,7 @@ TEST(ExecutorAllocation, NoneWhereMessagesAreSent) {
   for (std::size_t i = 0; i < 4; ++i) {
     instance.bases()[i] = reinterpret_cast<std::byte*>(memory[i].data());
   }
-  instance.resolve();
+  instance.bases_changed();
   const auto run = [&] { Executor::run(instance, Executor::Deadline::max()); };
   run();
   for (int i = 0; i < 20; ++i) EXPECT_EQ(testing::allocated_by(run).calls, 0U);

@@ -45,6 +45,12 @@ TEST(Config, ReadsPoolBytes) {
   }
 }
 
+TEST(Config, OutboxBytes) {
+  EXPECT_EQ(parsed({}).outbox_bytes, std::size_t{64} << 20);
+  EXPECT_EQ(parsed({"ONESUM_OUTBOX_BYTES=1G"}).outbox_bytes, std::size_t{1} << 30);
+  expect_invalid([] { parsed({"ONESUM_OUTBOX_BYTES=many"}); }, {"ONESUM_OUTBOX_BYTES", "\"many\"", "64M"});
+}
+
 TEST(Config, ReadsTheLogLevel) {
   EXPECT_EQ(parsed({"ONESUM_LOG=error"}).log_level, LogLevel::kError);
   EXPECT_EQ(parsed({"ONESUM_LOG=warning"}).log_level, LogLevel::kWarning);

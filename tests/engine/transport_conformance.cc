@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <deque>
 #include <iterator>
 #include <string>
 #include <thread>
@@ -71,6 +72,47 @@ class Player {
  public:
   Player(Rank& self, Waiting how) : self_(self), transport_(self.transport()), how_(how) {}
 
+  // Like this, but for what is left of beats that are under way at the same time.
+  struct Underway {
+    Beat beat;
+    std::vector<Place> outgoing;
+    std::vector<Place> incoming;
+    std::vector<Place> awaited;
+  };
+
+  // Up to `window` beats at a time; `next` gives them, with their places, and none at the end.
+  template <class Next>
+  void play_overlapped(unsigned window, const Next& next) {
+    std::deque<Underway> underway;
+    bool is_more = true;
+    while (true) {
+      while (is_more && underway.size() < window) {
+        Underway begun;
+        is_more = next(begun);
+        if (!is_more) break;
+        begun.awaited = begun.incoming;
+        underway.push_back(std::move(begun));
+        transport_.begin(underway.back().beat, underway.back().incoming);
+      }
+      if (underway.empty()) return;
+      self_.await([&] { return advance(underway); }, how_,
+                  "beat " + std::to_string(underway.front().beat.number));
+      const Underway& done = underway.front();
+      for (const Place& place : done.incoming) check(done.beat, place, "when the beat ends");
+      transport_.finish(done.beat);
+      underway.pop_front();
+    }
+  }
+
+  // The last one has its turn first; says whether the first one is done.
+  bool advance(std::deque<Underway>& underway) {
+    for (auto it = underway.rbegin(); it != underway.rend(); ++it) {
+      std::erase_if(it->outgoing, [&](const Place& place) { return try_send(it->beat, place); });
+      std::erase_if(it->awaited, [&](const Place& place) { return try_receive(it->beat, place); });
+    }
+    return underway.front().outgoing.empty() && underway.front().awaited.empty();
+  }
+
   // All places of a beat, at this rank's side.
   void play(const Beat& beat, std::vector<Place> outgoing, const std::vector<Place>& incoming) {
     transport_.begin(beat, incoming);
@@ -89,8 +131,9 @@ class Player {
 
   bool try_send(const Beat& beat, const Place& place) {
     if (!transport_.may_send(beat, place.peer)) return false;
-    write_content(transport_.outbox(place.peer, phase(beat)) + place.offset, place.bytes,
-                  key_of(beat, self_.number(), place.peer, place));
+    std::byte* const box = place.is_tiny ? transport_.tiny_outbox(place.peer, phase(beat))
+                                         : transport_.outbox(place.peer, phase(beat));
+    write_content(box + place.offset, place.bytes, key_of(beat, self_.number(), place.peer, place));
     transport_.send(beat, place);
     return true;
   }
@@ -115,7 +158,9 @@ class Player {
   void check(const Beat& beat, const Place& place, const std::string& when) {
     expected_.resize(place.bytes);
     write_content(expected_.data(), place.bytes, key_of(beat, place.peer, self_.number(), place));
-    const std::byte* found = transport_.inbox(place.peer, phase(beat)) + place.offset;
+    const std::byte* const box = place.is_tiny ? transport_.tiny_inbox(place.peer, phase(beat))
+                                               : transport_.inbox(place.peer, phase(beat));
+    const std::byte* const found = box + place.offset;
     if (!std::equal(expected_.begin(), expected_.end(), found))
       self_.fail(name_of(beat, place) + " has wrong bytes " + when);
   }
@@ -155,6 +200,36 @@ Script all_to_all(std::uint64_t beats, Waiting how) {
     }
   };
 }
+
+namespace {
+
+// As all_to_all, with several beats under way and tiny messages where the transport has them.
+Script overlapped(std::uint64_t beats, unsigned window, Waiting how) {
+  return [beats, window, how](Rank& self) {
+    Player player(self, how);
+    const auto made_tiny = [&](std::vector<Place> places) {
+      for (Place& place : places) {
+        const TinyBoxes tiny = self.transport().tiny_boxes(place.peer);
+        if (tiny.bytes == 0 || place.bytes > tiny.bytes) continue;
+        place.offset = place.number * tiny.stride;
+        place.is_tiny = true;
+      }
+      return places;
+    };
+    std::uint64_t number = 0;
+    player.play_overlapped(window, [&](Player::Underway& next) {
+      if (number == beats) return false;
+      next.beat = {number, number * 7 + 1, number + 1 - std::min<std::uint64_t>(number + 1, window)};
+      next.outgoing = made_tiny(places_of(self, number, true));
+      next.incoming = made_tiny(places_of(self, number, false));
+      self.nap_now_and_then();
+      ++number;
+      return true;
+    });
+  };
+}
+
+}  // namespace
 
 Script always_asleep(std::uint64_t beats) {
   return [beats](Rank& self) {
@@ -212,6 +287,15 @@ TEST_P(TransportConformance, AnyNumberOfPhases) {
   for (const unsigned phases : {1U, 3U, 4U}) {
     const Limits limits{.bytes = 8192, .messages = 4, .phases = phases};
     ASSERT_EQ(run(3, limits, all_to_all(400 / kSlowness, Waiting::kEither)), "") << phases << " phases";
+  }
+}
+
+TEST_P(TransportConformance, SeveralBeatsAreUnderWay) {
+  for (const Waiting how : {Waiting::kSpin, Waiting::kSleep, Waiting::kEither}) {
+    for (const unsigned window : {1U, 2U, 3U}) {
+      const Limits limits{.bytes = 8192, .messages = 6, .phases = window + 1};
+      ASSERT_EQ(run(3, limits, overlapped(300 / kSlowness, window, how)), "") << window << " at a time";
+    }
   }
 }
 

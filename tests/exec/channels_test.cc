@@ -424,7 +424,7 @@ class Unverified {
       Instance instance(exec::bind(std::move(builder_).take(), tables, 2, {engine()}));
       float memory[2] = {};
       for (std::size_t i = 0; i < 2; ++i) instance.bases()[i] = reinterpret_cast<std::byte*>(memory + i);
-      instance.resolve();
+      instance.bases_changed();
       Executor::run(instance, Executor::Deadline::max());
     };
     expect_error(bind_and_run, ErrorCode::kInternal, parts);

@@ -101,7 +101,7 @@ void Harness::fill(std::uint64_t seed) {
 
 void Harness::run(Executor::Deadline deadline, FunctionCaller* caller) {
   for (std::size_t s = 0; s < memory_.size(); ++s) instance_->bases()[s] = memory_[s].data();
-  instance_->resolve();
+  instance_->bases_changed();
   Executor::run(*instance_, deadline, caller);
 }
 

@@ -141,6 +141,17 @@ TEST(Rounds, TakeEveryElementOnce) {
   }
 }
 
+// A ring over two ranks of eight devices each: 30 messages cross, 210 stay in each rank.
+TEST(Rounds, MessagesInsideARankNeedNoOutbox) {
+  Plan plan = plan::sample::ring(16, types_of(ReduceOp::kSum, DType::kFloat32));
+  PackTable table;
+  table.members.push_back({1000, 0, 16});
+  const std::vector<PackTable> tables{table};
+  for (std::size_t d = 0; d < plan.device_rank.size(); ++d) plan.device_rank[d] = d < 8 ? 0 : 1;
+  EXPECT_EQ(rounds_of(plan, messages_of(plan), tables, room(16384, 30)).size(), 1U);
+  EXPECT_GT(rounds_of(plan, messages_of(plan), tables, room(8192, 30)).size(), 1U);
+}
+
 TEST(Rounds, RefuseWhatCannotFit) {
   const Plan plan = plan::sample::ring(5, types_of(ReduceOp::kSum, DType::kFloat32));
   const std::vector<PackTable> tables{{{{100, 0, 5}}, {}, 1}};

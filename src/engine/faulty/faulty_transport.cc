@@ -38,23 +38,23 @@ void befall_process(const Fault& fault) {
 }  // namespace
 
 FaultyTransport::FaultyTransport(std::unique_ptr<Transport> inner, FaultyOptions options)
-    : inner_(std::move(inner)), options_(std::move(options)) {
+    : inner_(std::move(inner)), options_(std::move(options)), beats_(inner_->limits().phases) {
   std::erase_if(options_.faults, [&](const Fault& fault) {
     return fault.rank.value_or(options_.rank) != options_.rank || fault.epoch != options_.epoch;
   });
 }
 
 void FaultyTransport::count(const Beat& beat) {
-  const std::uint64_t operation = next_++;
+  const std::uint64_t operation = counted(beat).operations++;
+  ++operations_;
   for (const Fault& fault : options_.faults) {
     if (fault.beat == beat.number && fault.op == operation) befall_process(fault);
   }
 }
 
 void FaultyTransport::begin(const Beat& beat, std::span<const Place> incoming) {
-  before_ += next_;
-  next_ = 0;
-  arrived_.clear();
+  last_ = beat.number % beats_.size();
+  counted(beat) = {};
   count(beat);
   inner_->begin(beat, incoming);
 }
@@ -74,7 +74,8 @@ void FaultyTransport::send(const Beat& beat, const Place& place) {
 std::vector<FaultAction> FaultyTransport::due_for_message(const Beat& beat, const Place& place) {
   std::vector<FaultAction> due;
   std::erase_if(options_.faults, [&](const Fault& fault) {
-    const bool is_due = concerns_message(fault.action) && fault.beat == beat.number && fault.op < next_;
+    const bool is_due =
+        concerns_message(fault.action) && fault.beat == beat.number && fault.op < counted(beat).operations;
     if (!is_due || place.bytes == 0) return false;
     due.push_back(fault.action);
     return true;
@@ -85,12 +86,14 @@ std::vector<FaultAction> FaultyTransport::due_for_message(const Beat& beat, cons
 void FaultyTransport::corrupt(const Beat& beat, const Place& place) {
   if (options_.damage_next && options_.damage_next(place.peer)) return;
   const auto phase = static_cast<unsigned>(beat.number % limits().phases);
-  outbox(place.peer, phase)[place.offset + place.bytes / 2] ^= std::byte{0x10};
+  std::byte* const box = place.is_tiny ? tiny_outbox(place.peer, phase) : outbox(place.peer, phase);
+  box[place.offset + place.bytes / 2] ^= std::byte{0x10};
 }
 
 Arrival FaultyTransport::arrival(const Beat& beat, const Place& place) {
   const Arrival arrival = inner_->arrival(beat, place);
-  if (arrival == Arrival::kHere && arrived_.emplace(place.peer, place.number).second) count(beat);
+  if (arrival == Arrival::kHere && counted(beat).arrived.emplace(place.peer, place.number).second)
+    count(beat);
   return arrival;
 }
 

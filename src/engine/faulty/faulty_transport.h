@@ -28,12 +28,19 @@ class FaultyTransport final : public Transport {
   FaultyTransport(std::unique_ptr<Transport> inner, FaultyOptions options);
 
   // Operations counted so far in the beat that began last, and in all: to find out how many there are.
-  std::uint64_t operations_in_beat() const noexcept { return next_; }
-  std::uint64_t operations() const noexcept { return before_ + next_; }
+  std::uint64_t operations_in_beat() const noexcept { return beats_[last_].operations; }
+  std::uint64_t operations() const noexcept { return operations_; }
 
   const Limits& limits() const noexcept override { return inner_->limits(); }
   std::byte* outbox(int peer, unsigned phase) noexcept override { return inner_->outbox(peer, phase); }
   const std::byte* inbox(int peer, unsigned phase) noexcept override { return inner_->inbox(peer, phase); }
+  TinyBoxes tiny_boxes(int peer) const noexcept override { return inner_->tiny_boxes(peer); }
+  std::byte* tiny_outbox(int peer, unsigned phase) noexcept override {
+    return inner_->tiny_outbox(peer, phase);
+  }
+  const std::byte* tiny_inbox(int peer, unsigned phase) noexcept override {
+    return inner_->tiny_inbox(peer, phase);
+  }
   void begin(const Beat& beat, std::span<const Place> incoming) override;
   bool may_send(const Beat& beat, int peer) noexcept override { return inner_->may_send(beat, peer); }
   void send(const Beat& beat, const Place& place) override;
@@ -47,6 +54,12 @@ class FaultyTransport final : public Transport {
   bool quit() noexcept override { return inner_->quit(); }
 
  private:
+  struct Counted {  // of a beat under way
+    std::uint64_t operations = 0;
+    std::set<std::pair<int, std::uint32_t>> arrived;  // peers and numbers
+  };
+
+  Counted& counted(const Beat& beat) noexcept { return beats_[beat.number % beats_.size()]; }
   // Counts an operation, and does what happens at it to the process.
   void count(const Beat& beat);
   // What happens to the message that is sent now; it does not happen again.
@@ -55,9 +68,9 @@ class FaultyTransport final : public Transport {
 
   std::unique_ptr<Transport> inner_;
   FaultyOptions options_;
-  std::uint64_t next_ = 0;                           // operation of the beat
-  std::uint64_t before_ = 0;                         // operations of earlier beats
-  std::set<std::pair<int, std::uint32_t>> arrived_;  // peers and numbers, in the beat
+  std::vector<Counted> beats_;  // by phase
+  std::size_t last_ = 0;        // the phase that began last
+  std::uint64_t operations_ = 0;
 };
 
 }  // namespace onesum::engine

@@ -30,7 +30,7 @@ class Mapping {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x31'6d'75'73'65'6e'6f'00;  // "\0onesum1"
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kMostBytes = std::size_t{1} << 44;
 constexpr int kSizeSeals = F_SEAL_SHRINK | F_SEAL_GROW;
@@ -49,10 +49,10 @@ struct Header {
 };
 
 constexpr std::size_t kHeaderAt = 0;
-constexpr std::size_t kCountersAt = 128;
 constexpr std::size_t kNotesAt = kPage;
-constexpr std::size_t kOutboxesAt = kPage + kNotesBytes;
-static_assert(sizeof(Header) <= kCountersAt && kCountersAt + sizeof(Counters) <= kNotesAt);
+constexpr std::size_t kCountersAt = kPage + kNotesBytes;
+constexpr std::size_t kLinesAt = kCountersAt + sizeof(Counters);
+static_assert(sizeof(Header) <= kNotesAt && kLinesAt % alignof(Line) == 0);
 static_assert(sizeof(Line) == 64 && kMessageAlignment % alignof(Line) == 0);
 // Atomics with locks beside them would work in one process only.
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<Sleep>::is_always_lock_free);
@@ -149,19 +149,27 @@ Layout::Layout(int size, const Limits& limits) : size_(size), limits_(limits) {
       size >= 1 && limits.phases >= 1 && limits.messages >= 1 && limits.bytes >= kMessageHeader;
   if (!is_meant || limits.bytes > kMostBytes)
     throw Error(ErrorCode::kInvalidArgument, "no shared memory can be made for " + in_words(size, limits));
-  copy_stride_ = rounded_up(limits.messages * sizeof(Line) + limits.bytes, kPage);
+  copy_stride_ = rounded_up(limits.bytes, kPage);
   const auto copies = static_cast<std::size_t>(size) * limits.phases;
-  if (copies > kMostBytes / copy_stride_)
+  if (copies > kMostBytes / (limits.messages * sizeof(Line) + copy_stride_))
     throw Error(ErrorCode::kInvalidArgument, "too much shared memory: " + in_words(size, limits));
-  bytes_ = kOutboxesAt + copies * copy_stride_;
+  copies_at_ = rounded_up(kLinesAt + limits.messages * line_stride(), kPage);
+  bytes_ = copies_at_ + copies * copy_stride_;
 }
 
-std::size_t Layout::lines(int peer, unsigned phase) const noexcept {
-  return kOutboxesAt + (static_cast<std::size_t>(peer) * limits_.phases + phase) * copy_stride_;
+std::size_t Layout::line_stride() const noexcept {
+  return static_cast<std::size_t>(size_) * limits_.phases * sizeof(Line);
+}
+
+std::size_t Layout::line(int peer, unsigned phase, std::uint32_t number) const noexcept {
+  return kLinesAt + number * line_stride() +
+         (static_cast<std::size_t>(phase) * static_cast<std::size_t>(size_) +
+          static_cast<std::size_t>(peer)) *
+             sizeof(Line);
 }
 
 std::size_t Layout::copy(int peer, unsigned phase) const noexcept {
-  return lines(peer, phase) + limits_.messages * sizeof(Line);
+  return copies_at_ + (static_cast<std::size_t>(peer) * limits_.phases + phase) * copy_stride_;
 }
 
 Segment::Segment(int rank, const Layout& layout)
@@ -179,8 +187,8 @@ Segment::Segment(int rank, const Layout& layout)
 
 Counters& Segment::counters() const noexcept { return *object_at<Counters>(*mapping_, kCountersAt); }
 std::span<std::byte> Segment::notes() const noexcept { return {mapping_->at(kNotesAt), kNotesBytes}; }
-Line* Segment::lines(int peer, unsigned phase) const noexcept {
-  return object_at<Line>(*mapping_, layout_.lines(peer, phase));
+Line* Segment::line(int peer, unsigned phase, std::uint32_t number) const noexcept {
+  return object_at<Line>(*mapping_, layout_.line(peer, phase, number));
 }
 std::byte* Segment::copy(int peer, unsigned phase) const noexcept {
   return mapping_->at(layout_.copy(peer, phase));
@@ -203,8 +211,8 @@ const Counters& PeerSegment::counters() const noexcept {
 std::span<const std::byte> PeerSegment::notes() const noexcept {
   return {mapping_->at(kNotesAt), kNotesBytes};
 }
-const Line* PeerSegment::lines(int peer, unsigned phase) const noexcept {
-  return object_at<const Line>(*mapping_, layout_.lines(peer, phase));
+const Line* PeerSegment::line(int peer, unsigned phase, std::uint32_t number) const noexcept {
+  return object_at<const Line>(*mapping_, layout_.line(peer, phase, number));
 }
 const std::byte* PeerSegment::copy(int peer, unsigned phase) const noexcept {
   return mapping_->at(layout_.copy(peer, phase));

@@ -1,8 +1,13 @@
 // The shared memory of a rank: what it sends to the ranks of its machine, and what they must know of it.
 //
-//   page 0      header (who, layout), `finished`, `sleep`
+//   page 0      header: who, layout
 //   page 1      notes, of which this engine knows nothing
-//   then        for each peer, for each phase: the messages' lines, then the copy of the outbox
+//   then        `finished`, `sleep`
+//               for each number of a message, for each phase, for each peer: the message's line
+//               for each peer, for each phase: the copy of the outbox
+//
+// What a call of tiny messages needs lies in one page, with up to 15 ranks: where processes share a core,
+// each of them has to find out anew where every page is.
 //
 // It is a memory file without a name, so nothing is left behind when the last process that has it dies. Its
 // size is sealed, and so is writing: only the mapping that its owner made first can write. Peers read, also
@@ -23,13 +28,15 @@ namespace onesum::engine::shm {
 
 inline constexpr std::size_t kNotesBytes = 4096;
 
-// Lies on a cache line of its own. Each says who writes and in which order.
+// Lies on a cache line of its own.
 struct alignas(64) Line {
   // Number of the beat that the message belongs to, plus 1. Stored after payload and token, with release at
   // least; whoever acquires it may read both. Below the number that is waited for: not sent yet.
   std::atomic<std::uint64_t> beat_after{0};
   // Relaxed: ordered by beat_after.
   std::atomic<std::uint64_t> token{0};
+  // Ordered by beat_after, too: a payload that has room here.
+  std::byte tiny[48]{};
 };
 
 enum class Sleep : std::uint32_t {
@@ -59,12 +66,15 @@ class Layout {
   std::size_t bytes() const noexcept { return bytes_; }  // of a segment
 
   // Offsets of what the owner sends to the peer.
-  std::size_t lines(int peer, unsigned phase) const noexcept;
+  std::size_t line(int peer, unsigned phase, std::uint32_t number) const noexcept;
   std::size_t copy(int peer, unsigned phase) const noexcept;
+  // From the line of a message to that of the next one of the same peer and phase.
+  std::size_t line_stride() const noexcept;
 
  private:
   int size_;
   Limits limits_;
+  std::size_t copies_at_ = 0;
   std::size_t copy_stride_ = 0;
   std::size_t bytes_ = 0;
 };
@@ -84,7 +94,7 @@ class Segment {
 
   Counters& counters() const noexcept;
   std::span<std::byte> notes() const noexcept;
-  Line* lines(int peer, unsigned phase) const noexcept;
+  Line* line(int peer, unsigned phase, std::uint32_t number) const noexcept;
   std::byte* copy(int peer, unsigned phase) const noexcept;
 
  private:
@@ -111,7 +121,7 @@ class PeerSegment {
 
   const Counters& counters() const noexcept;
   std::span<const std::byte> notes() const noexcept;
-  const Line* lines(int peer, unsigned phase) const noexcept;
+  const Line* line(int peer, unsigned phase, std::uint32_t number) const noexcept;
   const std::byte* copy(int peer, unsigned phase) const noexcept;
 
  private:

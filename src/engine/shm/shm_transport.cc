@@ -42,21 +42,23 @@ ShmTransport::ShmTransport(Segment own, Fd wake, std::vector<Peer> peers)
     : own_(std::move(own)),
       wake_(std::move(wake)),
       peers_(std::move(peers)),
-      phases_(own_.layout().limits().phases) {
+      phases_(own_.layout().limits().phases),
+      lines_apart_(own_.layout().line_stride() / sizeof(Line)) {
   if (!wake_) refuse(own_.rank(), "it has no descriptor to sleep on");
   const auto size = static_cast<std::size_t>(own_.layout().size());
   boxes_.resize(size * phases_);
   seen_.resize(size);
-  noticed_.resize(size * limits().messages);
+  open_.resize(phases_);
+  for (Open& open : open_) open.is_noticed.reserve(size * limits().messages);
   for (const Peer& peer : peers_) {
     const int rank = peer.segment.rank();
     check_peer(own_.layout(), peer);
     if (rank == own_.rank() || seen(rank).counters != nullptr) refuse(rank, "it is there twice");
     seen(rank) = {.counters = &peer.segment.counters(), .wake = peer.wake.get()};
     for (unsigned phase = 0; phase < phases_; ++phase) {
-      box(rank, phase) = {.outgoing = own_.lines(rank, phase),
+      box(rank, phase) = {.outgoing = own_.line(rank, phase, 0),
                           .outbox = own_.copy(rank, phase),
-                          .incoming = peer.segment.lines(own_.rank(), phase),
+                          .incoming = peer.segment.line(own_.rank(), phase, 0),
                           .inbox = peer.segment.copy(own_.rank(), phase)};
     }
   }
@@ -69,46 +71,54 @@ std::span<const std::byte> ShmTransport::notes(int peer) const noexcept {
   return {};
 }
 
-void ShmTransport::begin(const Beat& beat, std::span<const Place> incoming) {
-  beat_ = beat.number;
-  phase_ = static_cast<unsigned>(beat.number % phases_);
-  incoming_ = incoming;
+TinyBoxes ShmTransport::tiny_boxes(int /*peer*/) const noexcept {
+  return {sizeof(Line::tiny), own_.layout().line_stride()};
 }
 
-bool ShmTransport::may_send(const Beat& /*beat*/, int peer) noexcept {
+void ShmTransport::begin(const Beat& beat, std::span<const Place> incoming) {
+  Open& open = open_[phase_of(beat.number)];
+  open.beat = beat.number;
+  open.incoming = incoming;
+  open.is_noticed.assign(incoming.size(), false);
+}
+
+bool ShmTransport::may_send(const Beat& beat, int peer) noexcept {
   Seen& other = seen(peer);
   // Acquire: the peer has read the copy before this rank writes to it.
-  if (!is_free(other)) other.finished = other.counters->finished.load(std::memory_order_acquire);
-  if (is_free(other)) return true;
-  has_refused_ = other.has_refused = true;
+  if (!is_free(other, beat.number)) {
+    other.finished = other.counters->finished.load(std::memory_order_acquire);
+  }
+  if (is_free(other, beat.number)) return true;
+  other.refused = std::min(other.refused, beat.number);
+  has_refused_ = true;
   return false;
 }
 
 void ShmTransport::send(const Beat& beat, const Place& place) {
-  Line& line = box(place.peer, phase_).outgoing[place.number];
-  line.token.store(beat.token, std::memory_order_relaxed);
+  Line& announced = line(box(place.peer, phase_of(beat.number)).outgoing, place.number);
+  announced.token.store(beat.token, std::memory_order_relaxed);
   // Releases payload and token. Sequentially consistent, with the load of `sleep` and with arm() at the other
   // side: either the receiver's last look before it sleeps sees the line, or this look sees that it sleeps.
-  line.beat_after.store(beat.number + 1, std::memory_order_seq_cst);
+  announced.beat_after.store(beat.number + 1, std::memory_order_seq_cst);
   const Seen& other = seen(place.peer);
   if (other.counters->sleep.load(std::memory_order_seq_cst) != Sleep::kAwake) wake_up(other.wake);
 }
 
 Arrival ShmTransport::arrival(const Beat& beat, const Place& place) {
-  const Line& line = box(place.peer, phase_).incoming[place.number];
+  const Line& looked_at = line(box(place.peer, phase_of(beat.number)).incoming, place.number);
   // Acquire: payload and token were written before.
-  const std::uint64_t found = line.beat_after.load(std::memory_order_acquire);
+  const std::uint64_t found = looked_at.beat_after.load(std::memory_order_acquire);
   if (found <= beat.number) return Arrival::kNotYet;
-  // Whoever sends in this beat has finished those before. Where ranks answer each other this is all that they
-  // ever look at: `finished` stays in its owner's cache.
+  // Where ranks answer each other this is all that they ever look at: `finished` stays in its owner's cache.
   Seen& other = seen(place.peer);
-  other.finished = std::max(other.finished, beat.number);
-  const bool is_alike = found == beat.number + 1 && line.token.load(std::memory_order_relaxed) == beat.token;
+  other.finished = std::max(other.finished, beat.settled);
+  const bool is_alike =
+      found == beat.number + 1 && looked_at.token.load(std::memory_order_relaxed) == beat.token;
   return is_alike ? Arrival::kHere : Arrival::kMismatch;
 }
 
 void ShmTransport::finish(const Beat& beat) {
-  incoming_ = {};
+  open_[phase_of(beat.number)].incoming = {};
   Counters& own = own_.counters();
   // Releases this rank's reads. Sequentially consistent for the same reason as in send().
   own.finished.store(beat.number + 1, std::memory_order_seq_cst);
@@ -127,19 +137,19 @@ bool ShmTransport::arm() {
   return !has_message && !has_copy;
 }
 
-// Whether a message of this beat is there that no arm() has seen. Each is worth asking again once; one that
-// nobody asks for must not keep the rank awake.
+// Whether a message of a beat under way is there that no arm() has seen. Each is worth asking again once; one
+// that nobody asks for must not keep the rank awake.
 bool ShmTransport::notice_messages() noexcept {
   bool is_new = false;
-  for (const Place& place : incoming_) {
-    std::uint64_t& noticed =
-        noticed_[static_cast<std::size_t>(place.peer) * limits().messages + place.number];
-    if (noticed > beat_) continue;
-    const Line& line = box(place.peer, phase_).incoming[place.number];
-    const std::uint64_t found = line.beat_after.load(std::memory_order_seq_cst);
-    if (found <= beat_) continue;
-    noticed = found;
-    is_new = true;
+  for (Open& open : open_) {
+    for (std::size_t i = 0; i < open.incoming.size(); ++i) {
+      if (open.is_noticed[i]) continue;
+      const Place& place = open.incoming[i];
+      const Line& looked_at = line(box(place.peer, phase_of(open.beat)).incoming, place.number);
+      if (looked_at.beat_after.load(std::memory_order_seq_cst) <= open.beat) continue;
+      open.is_noticed[i] = true;
+      is_new = true;
+    }
   }
   return is_new;
 }
@@ -151,11 +161,14 @@ bool ShmTransport::notice_copies() noexcept {
   bool is_new = false;
   has_refused_ = false;
   for (Seen& other : seen_) {
-    if (!other.has_refused) continue;
+    if (other.refused == kNone) continue;
     other.finished = other.counters->finished.load(std::memory_order_seq_cst);
-    other.has_refused = !is_free(other);
-    has_refused_ = has_refused_ || other.has_refused;
-    is_new = is_new || !other.has_refused;
+    if (is_free(other, other.refused)) {
+      other.refused = kNone;
+      is_new = true;
+    } else {
+      has_refused_ = true;
+    }
   }
   return is_new;
 }
@@ -169,7 +182,7 @@ void ShmTransport::disarm() noexcept {
 }
 
 bool ShmTransport::quit() noexcept {
-  incoming_ = {};
+  for (Open& open : open_) open.incoming = {};
   return true;
 }
 

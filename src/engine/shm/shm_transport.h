@@ -40,6 +40,13 @@ class ShmTransport final : public Transport {
   const Limits& limits() const noexcept override { return own_.layout().limits(); }
   std::byte* outbox(int peer, unsigned phase) noexcept override { return box(peer, phase).outbox; }
   const std::byte* inbox(int peer, unsigned phase) noexcept override { return box(peer, phase).inbox; }
+  TinyBoxes tiny_boxes(int peer) const noexcept override;
+  std::byte* tiny_outbox(int peer, unsigned phase) noexcept override {
+    return box(peer, phase).outgoing->tiny;
+  }
+  const std::byte* tiny_inbox(int peer, unsigned phase) noexcept override {
+    return box(peer, phase).incoming->tiny;
+  }
   void begin(const Beat& beat, std::span<const Place> incoming) override;
   bool may_send(const Beat& beat, int peer) noexcept override;
   void send(const Beat& beat, const Place& place) override;
@@ -57,7 +64,7 @@ class ShmTransport final : public Transport {
  private:
   // One phase of one peer, both directions.
   struct Box {
-    Line* outgoing = nullptr;
+    Line* outgoing = nullptr;  // of message 0
     std::byte* outbox = nullptr;
     const Line* incoming = nullptr;
     const std::byte* inbox = nullptr;
@@ -65,15 +72,28 @@ class ShmTransport final : public Transport {
   struct Seen {  // of one peer
     const Counters* counters = nullptr;
     int wake = -1;
-    bool has_refused = false;    // a may_send, and arm() has not yet seen the copy free
-    std::uint64_t finished = 0;  // when last looked
+    std::uint64_t finished = 0;     // when last looked
+    std::uint64_t refused = kNone;  // the first beat whose may_send was, and arm() has not seen its copy free
   };
+  struct Open {  // a beat under way
+    std::uint64_t beat = 0;
+    std::span<const Place> incoming;
+    std::vector<bool> is_noticed;  // of these, by arm()
+  };
+  static constexpr std::uint64_t kNone = ~std::uint64_t{0};
 
   Box& box(int peer, unsigned phase) noexcept {
     return boxes_[static_cast<std::size_t>(peer) * phases_ + phase];
   }
   Seen& seen(int peer) noexcept { return seen_[static_cast<std::size_t>(peer)]; }
-  bool is_free(const Seen& peer) const noexcept { return peer.finished + phases_ > beat_; }
+  unsigned phase_of(std::uint64_t beat) const noexcept { return static_cast<unsigned>(beat % phases_); }
+  // Whether the peer has read what the beat's copy had before.
+  bool is_free(const Seen& peer, std::uint64_t beat) const noexcept { return peer.finished + phases_ > beat; }
+  // Of the message's number, by that of message 0.
+  template <class L>
+  L& line(L* first, std::uint32_t number) const noexcept {
+    return first[number * lines_apart_];
+  }
   bool notice_messages() noexcept;
   bool notice_copies() noexcept;
 
@@ -81,14 +101,10 @@ class ShmTransport final : public Transport {
   Fd wake_;
   std::vector<Peer> peers_;
   unsigned phases_;
-  std::vector<Box> boxes_;  // by rank and phase
-  std::vector<Seen> seen_;  // by rank
-  std::vector<std::uint64_t>
-      noticed_;  // by rank and number: the last message that arm() has seen, as in its line
-
-  std::uint64_t beat_ = 0;
-  unsigned phase_ = 0;
-  std::span<const Place> incoming_;
+  std::size_t lines_apart_;
+  std::vector<Box> boxes_;    // by rank and phase
+  std::vector<Seen> seen_;    // by rank
+  std::vector<Open> open_;    // by phase
   bool has_refused_ = false;  // some peer's
 };
 

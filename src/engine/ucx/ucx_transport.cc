@@ -123,6 +123,7 @@ Implementation::Implementation(const UcxOptions& options)
       worker_({options.size, options.transports, options.devices}) {
   for (Peer& peer : peers_) {
     peer.copies.resize(options_.limits.phases, Copy{&sends_});
+    peer.receives.resize(options_.limits.phases);
     peer.credits = {&sends_};
     peer.credit.receives = &receives_;
     peer.first_failed = &first_failed_;
@@ -189,9 +190,9 @@ bool Implementation::damage_next(int peer) noexcept {
 // A place that is wrong would let UCX write anywhere.
 void Implementation::require_place(const Place& place) const {
   const Limits& limits = options_.limits;
-  const bool is_right = place.peer >= 0 && place.peer < options_.size && place.number < limits.messages &&
-                        place.offset >= kMessageHeader && place.offset <= limits.bytes &&
-                        place.bytes <= limits.bytes - place.offset;
+  const bool is_right = !place.is_tiny && place.peer >= 0 && place.peer < options_.size &&
+                        place.number < limits.messages && place.offset >= kMessageHeader &&
+                        place.offset <= limits.bytes && place.bytes <= limits.bytes - place.offset;
   if (is_right) return;
   throw Error(ErrorCode::kInternal, "UCX transport: message " + std::to_string(place.number) + " of rank " +
                                         std::to_string(place.peer) + ", " + std::to_string(place.bytes) +
@@ -205,9 +206,10 @@ void Implementation::begin(const Beat& beat, std::span<const Place> incoming) {
 void Implementation::post_receive(const Beat& beat, const Place& place) {
   require_place(place);
   Peer& peer = peers_[static_cast<std::size_t>(place.peer)];
-  while (peer.receives.size() <= place.number) peer.receives.push_back({&receives_});
+  std::deque<Receive>& receives = peer.receives[phase_of(beat)];
+  while (receives.size() <= place.number) receives.push_back({&receives_});
   std::byte* memory = boxes_.inbox(place.peer, phase_of(beat)) + place.offset - kMessageHeader;
-  start(peer.receives[place.number], {memory, kMessageHeader + place.bytes},
+  start(receives[place.number], {memory, kMessageHeader + place.bytes},
         ucx::data_tag(options_.epoch, place.peer, beat.number, place.number), ucx::kExactly);
   peer.heard = beat.number + 1;
 }
@@ -267,8 +269,7 @@ void Implementation::send(const Beat& beat, const Place& place) {
   }
   Copy& copy = peer.copies[phase_of(beat)];
   copy.used = beat.number + 1;
-  peer.sent = beat.number + 1;
-  peer.told = finished_;
+  copy.told = finished_;
   start(copy, peer, {payload - kMessageHeader, kMessageHeader + place.bytes},
         ucx::data_tag(options_.epoch, options_.rank, beat.number, place.number));
 }
@@ -301,7 +302,7 @@ void Implementation::on_sent(void* request, ucs_status_t /*status*/, void* data)
 }
 
 Arrival Implementation::arrival(const Beat& beat, const Place& place) {
-  Receive& receive = peers_[static_cast<std::size_t>(place.peer)].receives[place.number];
+  Receive& receive = peers_[static_cast<std::size_t>(place.peer)].receives[phase_of(beat)][place.number];
   if (receive.verdict == Arrival::kNotYet && receive.status != UCS_INPROGRESS) {
     receive.verdict = judge(beat, place, receive);
   }
@@ -322,19 +323,22 @@ Arrival Implementation::judge(const Beat& beat, const Place& place, const Receiv
   if (header.token != beat.token) return Arrival::kMismatch;
   if (header.bytes != place.bytes) return Arrival::kCorrupt;
   Peer& peer = peers_[static_cast<std::size_t>(place.peer)];
-  peer.finished = std::max(peer.finished, header.finished);
+  peer.finished = std::max({peer.finished, header.finished, beat.settled});
   return Arrival::kHere;
 }
 
-// A peer that sent must be told that its copy is free. The next message to it tells; one is likely to follow
-// where this beat had one, and if it does not, the next beat's end tells. With a single copy this would be
-// too late: the peer then waits for it before it takes part in that beat.
+// A peer that sends must be told that its copies are free, before it has none left. It reads what this rank
+// sent in a beat in the same beat, when it is told what was finished then; and what this rank sends later,
+// it may not read before it has sent.
 void Implementation::finish(const Beat& beat) {
   finished_ = beat.number + 1;
-  const bool may_wait = options_.limits.phases > 1;
+  const std::uint64_t may_lag = options_.limits.phases - 1;
   for (Peer& peer : peers_) {
-    const bool has_news = peer.heard > peer.told;
-    if (has_news && !(may_wait && peer.sent == finished_)) send_credit(peer);
+    const Copy& copy = peer.copies[phase_of(beat)];
+    const bool has_sent = copy.used == finished_;
+    if (has_sent) peer.told = std::max(peer.told, copy.told);
+    const std::uint64_t needed = has_sent ? finished_ - std::min(finished_, may_lag) : finished_;
+    if (std::min(peer.heard, needed) > peer.told) send_credit(peer);
   }
 }
 
@@ -448,7 +452,9 @@ bool Implementation::has_closed() noexcept {
 void Implementation::cancel_receives() noexcept {
   for (Peer& peer : peers_) {
     cancel(peer.credit);
-    for (const Receive& receive : peer.receives) cancel(receive);
+    for (const std::deque<Receive>& receives : peer.receives) {
+      for (const Receive& receive : receives) cancel(receive);
+    }
   }
 }
 

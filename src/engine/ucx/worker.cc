@@ -37,7 +37,8 @@ void set(const Config& config, const char* name, const std::string& value) {
 void tune_for_tcp(const Config& config) {
   set(config, "RNDV_THRESH", "inf");
   set(config, "ZCOPY_THRESH", "inf");
-  set(config, "TX_SEG_SIZE", "64k");
+  set(config, "TX_SEG_SIZE", "128k");
+  set(config, "RX_SEG_SIZE", "128k");
 }
 
 Config make_config(const WorkerOptions& options) {

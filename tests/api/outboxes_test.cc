@@ -1,0 +1,49 @@
+#include "api/outboxes.h"
+
+#include <gtest/gtest.h>
+
+#include "support/expect_error.h"
+
+namespace onesum::api {
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+std::size_t all_of(const OutboxRequest& request) {
+  const engine::Limits limits = limits_of(request);
+  return 2 * limits.phases * limits.bytes * (request.workers - 1);  // both directions
+}
+
+TEST(Outboxes, AreBoundedWhateverTheNumberOfWorkers) {
+  for (const bool is_spread : {false, true}) {
+    std::size_t before = ~std::size_t{0};
+    for (const std::size_t workers : {2, 3, 4, 8, 16, 33, 34, 100, 1000, 4096}) {
+      const OutboxRequest request{workers, is_spread, 64 * kMiB};
+      EXPECT_LE(all_of(request), 64 * kMiB) << workers;
+      EXPECT_LE(all_of(request) / (workers - 1), 2 * kMiB) << workers;
+      EXPECT_LE(limits_of(request).bytes, before) << workers;
+      EXPECT_EQ(limits_of(request).bytes % engine::kMessageAlignment, 0U) << workers;
+      before = limits_of(request).bytes;
+    }
+  }
+}
+
+TEST(Outboxes, ShrinkWithTheNumberOfWorkersOfAMachine) {
+  EXPECT_EQ(limits_of({2, false, 64 * kMiB}).bytes, std::size_t{256} << 10);
+  EXPECT_LT(limits_of({8, false, 64 * kMiB}).bytes, limits_of({4, false, 64 * kMiB}).bytes);
+  EXPECT_EQ(limits_of({8, true, 64 * kMiB}).bytes, std::size_t{256} << 10);
+}
+
+TEST(Outboxes, AreSettable) {
+  EXPECT_EQ(limits_of({2, true, 256 * kMiB}).bytes, kMiB);
+  EXPECT_EQ(limits_of({2, false, kMiB}).bytes, std::size_t{4} << 10);
+  EXPECT_GT(limits_of({8, false, 256 * kMiB}).bytes, 3 * limits_of({8, false, 64 * kMiB}).bytes);
+  EXPECT_EQ(limits_of({1, false, 0}).phases, 4U);
+  testing::expect_error([] { limits_of({2, false, kMiB / 4}); }, ErrorCode::kInvalidArgument,
+                        {"ONESUM_OUTBOX_BYTES is 262144", "at least 524288 with 2 workers"});
+  testing::expect_error([] { limits_of({4096, false, kMiB}); }, ErrorCode::kInvalidArgument,
+                        {"at least 67092480 with 4096 workers"});
+}
+
+}  // namespace
+}  // namespace onesum::api
