@@ -131,11 +131,38 @@ void sum_in_cache_cases(benchmark::internal::Benchmark* bench) {
   for (const Element element : {Element::kFloat32, Element::kFloat16, Element::kBFloat16, Element::kInt8}) {
     for (const std::int64_t sources : {1, 2, 3, 4, 6, 8, 16}) bench->Args({type(element), sources, 0});
   }
+  for (const Element element : {Element::kFloat64, Element::kInt32, Element::kInt64}) {
+    bench->Args({type(element), 2, 0});
+  }
   for (const Element element : {Element::kFloat32, Element::kFloat16, Element::kFloat64, Element::kInt32}) {
     bench->Args({type(element), 4, 1});
   }
 }
 BENCHMARK(sum_in_cache)->Apply(sum_in_cache_cases);
+
+// The same in place: every vector becomes the sum. Arguments: type, vectors, KiB of each.
+void all_reduce_in_cache(benchmark::State& state) {
+  const auto engine = make_host_engine({.threads = 1, .pool_limit_bytes = {}});
+  ReduceForm form;
+  form.input = form.output = static_cast<Element>(state.range(0));
+  form.accumulator = accumulator_of(ReduceOp::kSum, form.input);
+  form.merges = tree_of(state.range(1));
+  form.destinations = form.merges.size();
+  const auto bytes = static_cast<std::size_t>(state.range(2)) << 10;
+  Reduction reduction(*engine, form, bytes / size_of(form.input), true);
+  for (auto _ : state) reduction.run_kernel();
+  count_bytes(state, reduction);
+  state.SetLabel(std::string(to_string(form.input)) + " all-reduce of " + std::to_string(state.range(1)));
+}
+void all_reduce_in_cache_cases(benchmark::internal::Benchmark* bench) {
+  for (const Element element : {Element::kFloat32, Element::kFloat16, Element::kBFloat16, Element::kFloat64,
+                                Element::kInt32, Element::kInt64}) {
+    for (const std::int64_t vectors : {2, 4}) {
+      for (const std::int64_t kib : {4, 64}) bench->Args({static_cast<std::int64_t>(element), vectors, kib});
+    }
+  }
+}
+BENCHMARK(all_reduce_in_cache)->Apply(all_reduce_in_cache_cases);
 
 // In place on all threads: every vector becomes the sum. Arguments: vectors, KiB of each.
 void all_reduce_in_place(benchmark::State& state) {

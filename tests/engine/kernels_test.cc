@@ -334,10 +334,18 @@ TEST_P(Kernels, AllSixteenBitFloatsConvertExactly) {
   for (const Element narrow : {Element::kFloat16, Element::kBFloat16}) {
     const Case widen = make(narrow, Element::kFloat32, Element::kFloat32, 1, all.size());
     EXPECT_EQ(run_on(widen, {bytes_of(all)}), "") << describe(widen);
-    // Sums round: every number with one of its size, and with -0.
+    // Sums round, once: every number with others, with itself, with -0, and with numbers that are a little
+    // less or more than half of what a larger one is a multiple of.
     std::vector<std::uint16_t> shuffled = all;
     std::shuffle(shuffled.begin(), shuffled.end(), random_);
-    for (auto& other : {shuffled, std::vector<std::uint16_t>(all.size(), 0x8000), all}) {
+    std::vector<std::vector<std::uint16_t>> others = {shuffled, all};
+    static constexpr std::uint16_t kOthers[] = {0x8000, 0x0001, 0x03FF, 0x0400, 0x1001, 0x8FFF,
+                                                0x3C00, 0x3C01, 0xBBFF, 0x4BFF, 0x4C00, 0x7BFF,
+                                                0x7C00, 0xFC00, 0x7C01, 0xFFFF, 0x7F80, 0x7F81};
+    for (const std::uint16_t one : kOthers) {
+      others.emplace_back(all.size(), one);
+    }
+    for (const std::vector<std::uint16_t>& other : others) {
       const Case sum = make(narrow, Element::kFloat32, narrow, 2, all.size());
       EXPECT_EQ(run_on(sum, {bytes_of(all), bytes_of(other)}), "") << describe(sum);
     }

@@ -41,12 +41,12 @@ class Crew {
   enum class End : bool { kFront, kBack };
 
   void hire() noexcept;
-  void publish(std::uint32_t count) noexcept;
+  void publish(const Job& job, std::uint32_t begin, std::uint32_t count) noexcept;
   std::uint32_t work(End end) noexcept;
   bool claim(End end, std::uint32_t& segment) noexcept;
   std::uint32_t unclaimed() const noexcept;
   void await(std::uint32_t finished) noexcept;
-  void wake(int sleepers) noexcept;
+  bool has_sleepers() const noexcept;
   void help() noexcept;
   bool linger() noexcept;
   void sleep() noexcept;
@@ -60,10 +60,9 @@ class Crew {
   // released by a release store.
   alignas(64) std::atomic<bool> busy_{false};
 
-  Clock::time_point last_end_;  // of a job; used by the owner of busy_ only
-
-  // Written by the owner of busy_ while nothing can be claimed; read only after a successful claim.
-  Job job_;
+  // Of jobs that have ended; used by the owner of busy_ only.
+  Clock::time_point last_end_;
+  std::uint32_t finished_before_ = 0;  // by helpers
 
   // The segments nobody has claimed, [begin, end): begin in the lower half, end in the upper. A claim is a
   // compare-and-swap that takes one off. Publishing is a release store and a claim acquires, so a claimer
@@ -71,8 +70,13 @@ class Crew {
   // read after the claim and cannot change before the claimed segment is finished.
   alignas(64) std::atomic<std::uint64_t> range_{0};
 
-  // Segments that helpers have finished. Each helper adds its own with release, the caller's load acquires:
-  // results are visible when it returns.
+  // Written by the owner of busy_ while nothing can be claimed; read only after a successful claim. In one
+  // line with range_: it travels to a helper together with the news.
+  Job job_;
+
+  // Segments that helpers have finished, of all jobs; it wraps. Each helper adds its own with release, the
+  // caller's load acquires: results are visible when it returns. Never set back: a caller would have to wait
+  // for the line before it could publish.
   alignas(64) std::atomic<std::uint32_t> finished_{0};
 
   // Rings for every job and at the end; helpers sleep on it. Sequentially consistent together with sleepers_:

@@ -2,9 +2,10 @@
 // target.
 //
 // A format has a Lane (the accumulator's type), kBytes (of one element in memory), load and store for any
-// vector length, and load2, store2 and stream2 for two vectors at once, which may hold their elements in any
-// order as long as it is the same in all three. Addresses need no alignment, except those given to stream2: a
-// cache line's.
+// vector length, and for two vectors at once load2, pack2, store2 and stream2. Two vectors may hold their
+// elements in any order as long as it is the same in all of these; pack2 makes of them what store2 and
+// stream2 write, to as many places as there are. Addresses need no alignment, except those given to stream2:
+// a cache line's.
 #if defined(ONESUM_ENGINE_HOST_SIMD_FORMATS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ONESUM_ENGINE_HOST_SIMD_FORMATS_INL_H_
 #undef ONESUM_ENGINE_HOST_SIMD_FORMATS_INL_H_
@@ -66,6 +67,8 @@ struct InOrder {
     v0 = Format::load(d, from);
     v1 = Format::load(d, from + hn::Lanes(d) * kFormatBytes);
   }
+  template <class D>
+  static HWY_INLINE void pack2(D, hn::Vec<D>&, hn::Vec<D>&) {}
   template <class D>
   static HWY_INLINE void store2(hn::Vec<D> v0, hn::Vec<D> v1, D d, std::byte* to) {
     Format::store(v0, d, to);
@@ -152,6 +155,16 @@ struct BFloat16Bits {
   }
 };
 
+// One more in the lanes of a mask.
+template <class D, class V, class M>
+HWY_INLINE V add_one_where(D d, M mask, V v) {
+#if HWY_TARGET == HWY_AVX3
+  return hn::IfThenElse(mask, hn::Add(v, hn::Set(d, 1)), v);
+#else
+  return hn::Sub(v, hn::VecFromMask(d, mask));
+#endif
+}
+
 // bfloat16 to bfloat16. A lane of 32 bits holds two elements, and either of them becomes a float by one
 // operation in place: two vectors are the even and the odd elements. Twice as fast in cache as moving
 // elements to lanes of their own.
@@ -164,20 +177,44 @@ struct PairedBFloat16 : Narrow<BFloat16Bits> {
     odd = hn::BitCast(d, hn::And(pairs, hn::Set(du, 0xFFFF0000U)));
   }
   template <class D>
-  static HWY_INLINE void store2(hn::Vec<D> even, hn::Vec<D> odd, D d, std::byte* to) {
-    store_lanes(join(even, odd, d), hn::Rebind<std::uint32_t, D>(), to);
+  static HWY_INLINE void pack2(D d, hn::Vec<D>& even, hn::Vec<D>& odd) {
+    if constexpr (hn::MaxLanes(D()) == 1) {
+      even = round_one_by_one(d, even, odd);
+    } else {
+      even = round_all(d, even, odd);
+    }
   }
   template <class D>
-  static HWY_INLINE void stream2(hn::Vec<D> even, hn::Vec<D> odd, D d, std::byte* to) {
-    stream_lanes(join(even, odd, d), hn::Rebind<std::uint32_t, D>(), to);
+  static HWY_INLINE void store2(hn::Vec<D> packed, hn::Vec<D>, D d, std::byte* to) {
+    store_lanes(packed, d, to);
+  }
+  template <class D>
+  static HWY_INLINE void stream2(hn::Vec<D> packed, hn::Vec<D>, D d, std::byte* to) {
+    stream_lanes(packed, d, to);
   }
 
  private:
   template <class D>
-  static HWY_INLINE hn::Vec<hn::Rebind<std::uint32_t, D>> join(hn::Vec<D> even, hn::Vec<D> odd, D d) {
+  static HWY_INLINE hn::Vec<D> round_one_by_one(D d, hn::Vec<D> even, hn::Vec<D> odd) {
     const hn::Rebind<std::uint32_t, D> du;
     const auto lower = hn::ShiftRight<16>(BFloat16Bits::round_in_place(d, even));
-    return hn::Or(lower, hn::And(BFloat16Bits::round_in_place(d, odd), hn::Set(du, 0xFFFF0000U)));
+    const auto upper = hn::And(BFloat16Bits::round_in_place(d, odd), hn::Set(du, 0xFFFF0000U));
+    return hn::BitCast(d, hn::Or(lower, upper));
+  }
+
+  // In lanes of 16 bits: what is kept of each element, and what is cut off. Up if that is more than a half,
+  // or a half and what is kept is odd. Of a NaN nothing is cut off, for it comes from a bfloat16, or is the
+  // processor's own.
+  template <class D>
+  static HWY_INLINE hn::Vec<D> round_all(D d, hn::Vec<D> even, hn::Vec<D> odd) {
+    const hn::Rebind<std::uint32_t, D> du;
+    const hn::Repartition<std::uint16_t, D> du16;
+    const auto e = hn::BitCast(du, even);
+    const auto o = hn::BitCast(du, odd);
+    const auto kept = hn::OddEven(hn::BitCast(du16, o), hn::BitCast(du16, hn::ShiftRight<16>(e)));
+    const auto cut = hn::OddEven(hn::BitCast(du16, hn::ShiftLeft<16>(o)), hn::BitCast(du16, e));
+    const auto is_up = hn::Gt(hn::OrAnd(cut, kept, hn::Set(du16, 1)), hn::Set(du16, 0x8000));
+    return hn::BitCast(d, add_one_where(du16, is_up, kept));
   }
 };
 static_assert(std::endian::native == std::endian::little, "the even element is the lower half of a lane");

@@ -10,8 +10,8 @@
 #endif
 #endif
 #if defined(ONESUM_FEW_TARGETS)
-// Sanitizers make this file several times slower to compile; the targets left out differ in their constants
-// only.
+// Sanitizers make this file several times slower to compile; the targets left out differ in constants and in
+// a few lines only.
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3 | HWY_AVX3_DL)
 #else
 // SSSE3 alone, and what Ice Lake adds to AVX-512, would make nothing here faster.

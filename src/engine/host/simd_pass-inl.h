@@ -89,7 +89,7 @@ struct Streams {
 
   // Four vectors at a time. All sources are read before anything is written: a destination may be a source.
   template <bool kStreaming, class D>
-  HWY_INLINE void step4(D d, std::size_t index) const {
+  HWY_INLINE void step4(D d, std::size_t index, std::byte* const* to, std::size_t num_to) const {
     const std::size_t two_vectors = 2 * hn::Lanes(d);
     auto v0 = hn::Zero(d);
     auto v1 = hn::Zero(d);
@@ -106,16 +106,49 @@ struct Streams {
         v3 = hn::Div(v3, by);
       }
     }
-    for (std::size_t i = 0; i < num_destinations; ++i) {
-      std::byte* to = destinations[i] + index * Out::kBytes;
+    Out::pack2(d, v0, v1);
+    Out::pack2(d, v2, v3);
+    for (std::size_t i = 0; i < num_to; ++i) {
+      std::byte* at = to[i] + index * Out::kBytes;
       if constexpr (kStreaming) {
-        Out::stream2(v0, v1, d, to);
-        Out::stream2(v2, v3, d, to + two_vectors * Out::kBytes);
+        Out::stream2(v0, v1, d, at);
+        Out::stream2(v2, v3, d, at + two_vectors * Out::kBytes);
       } else {
-        Out::store2(v0, v1, d, to);
-        Out::store2(v2, v3, d, to + two_vectors * Out::kBytes);
+        Out::store2(v0, v1, d, at);
+        Out::store2(v2, v3, d, at + two_vectors * Out::kBytes);
       }
     }
+  }
+
+  // From `index` on by four vectors as far as they go; returns where the rest begins.
+  template <bool kStreaming, class D>
+  HWY_INLINE std::size_t by_4(D d, std::size_t index, std::size_t end) const {
+    const std::size_t four_vectors = 4 * hn::Lanes(d);
+    for (; index + four_vectors <= end; index += four_vectors) {
+      step4<kStreaming>(d, index, destinations, num_destinations);
+    }
+    return index;
+  }
+
+  // The same to a number of destinations that is known, so that their addresses stay in registers.
+  template <std::size_t kDestinations, class D>
+  HWY_INLINE std::size_t by_4_to(D d, std::size_t index, std::size_t end) const {
+    const std::size_t four_vectors = 4 * hn::Lanes(d);
+    std::byte* to[kDestinations];
+    for (std::size_t i = 0; i < kDestinations; ++i) to[i] = destinations[i];
+    for (; index + four_vectors <= end; index += four_vectors) step4<false>(d, index, to, kDestinations);
+    return index;
+  }
+
+  // For one, and for as many as there are sources (an all-reduce): up to a quarter faster in the first-level
+  // cache. Eight have no room in registers.
+  template <class D>
+  HWY_INLINE std::size_t by_4_to_known(D d, std::size_t index, std::size_t end) const {
+    if constexpr (std::is_same_v<In, Out> && kSources >= 2 && kSources <= 4) {
+      if (num_destinations == 1) return by_4_to<1>(d, index, end);
+      if (num_destinations == kSources) return by_4_to<kSources>(d, index, end);
+    }
+    return index;
   }
 };
 
@@ -161,10 +194,11 @@ HWY_NOINLINE void run_pass(const KernelArgs& args) noexcept {
     if constexpr (kCanStream) {
       if (args.form->streaming &&
           all_aligned(args.destinations, args.form->destinations, index * Out::kBytes)) {
-        for (; index + 4 * lanes <= end; index += 4 * lanes) streams.template step4<true>(d, index);
+        index = streams.template by_4<true>(d, index, end);
       }
     }
-    for (; index + 4 * lanes <= end; index += 4 * lanes) streams.template step4<false>(d, index);
+    index = streams.by_4_to_known(d, index, end);
+    index = streams.template by_4<false>(d, index, end);
   }
   for (; index + lanes <= end; index += lanes) streams.step(d, index);
   if (index < end) run_edge<S>(args, index, end);
