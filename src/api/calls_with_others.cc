@@ -11,6 +11,7 @@
 #include <onesum/error.h>
 
 #include "api/accumulation_caller.h"
+#include "api/caller_memory.h"
 #include "api/cross_device_ops_impl.h"
 #include "api/dense_copies.h"
 #include "api/engines.h"
@@ -28,7 +29,6 @@ bool reduces(planner::CallKind kind) {
 // Looks at the indices of this process's components where the call will, as far as it knows what they must be
 // less than: so most that are wrong are found before anything is agreed on.
 void check_indices(const api::CallTraits& traits, const planner::Request& own, const api::Pairs& pairs) {
-  if (!reduces(traits.kind)) return;
   for (std::size_t p = 0; p < own.pairs.size(); ++p) {
     std::optional<std::int64_t> bound;
     bool is_mixed = false;
@@ -46,6 +46,14 @@ void check_indices(const api::CallTraits& traits, const planner::Request& own, c
                            planner::name_of_pair(traits.kind, p) + ": replica " + std::to_string(r));
     }
   }
+}
+
+// What this process alone can find wrong with its part of a call that is new, while all can still hear of it.
+void check_own(const api::CallTraits& traits, const planner::Request& own, const api::Pairs& pairs,
+               const Device& defaults) {
+  if (!reduces(traits.kind)) return;
+  check_indices(traits, own, pairs);
+  if (traits.into) api::refuse_overlaps(traits, pairs, defaults);
 }
 
 // What a call is kept by that is told every time: what all said, and what is this process's own affair.
@@ -93,7 +101,7 @@ std::vector<Mirrored> CrossDeviceOps::Impl::call_as_told(api::Session::Call& cal
   const Device& defaults = cluster.state().defaults;
   api::JointCall joint = call.join([&] {
     planner::Request own = own_request(traits, pairs, options);
-    check_indices(traits, own, pairs);
+    check_own(traits, own, pairs, cluster.state().defaults);
     return own;
   });
   if (pairs.size() == 0) return {};
@@ -158,7 +166,7 @@ std::unique_ptr<api::BoundCall> CrossDeviceOps::Impl::bind_with_others(const api
   api::Session::Call call(*cluster.state().session, 0, api::deadline_of(options, start));
   api::JointCall joint = call.join([&] {
     planner::Request own = own_request(traits, pairs, options);
-    check_indices(traits, own, pairs);
+    check_own(traits, own, pairs, cluster.state().defaults);
     return own;
   });
   return call.alike([&]() -> std::unique_ptr<api::BoundCall> {

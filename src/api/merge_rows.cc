@@ -12,8 +12,8 @@
 #include <onesum/error.h>
 
 #include "api/add_rows.h"
+#include "api/caller_memory.h"
 #include "api/engines.h"
-#include "api/overlap.h"
 #include "api/sparse.h"
 #include "api/tensor_state.h"
 #include "base/amounts.h"
@@ -42,68 +42,6 @@ Shape with_rows(const Shape& shape, std::size_t rows) {
 std::optional<std::int64_t> bound_of(const std::optional<Shape>& dense_shape) {
   return dense_shape ? std::optional((*dense_shape)[0]) : std::nullopt;
 }
-
-// --- overlaps ----------------------------------------------------------------------------------------
-
-// All tensors of a call into the caller's memory.
-class Memory {
- public:
-  Memory(const CallTraits& traits, const Pairs& pairs, const Device& defaults)
-      : traits_(traits), defaults_(defaults) {
-    for (std::size_t i = 0; i < pairs.size(); ++i) add(i, pairs[i]);
-  }
-
-  // A result may only be a replica of its own value, in place.
-  void refuse_overlaps() {
-    const auto overlap = OverlapCheck(bytes_, is_result_, is_replaced_).find(bases_);
-    if (!overlap) return;
-    refuse(
-        "{} and {} share memory; a result may only be exactly the replica of its own pair on its own device",
-        names(overlap->first), names(overlap->second));
-  }
-
- private:
-  void add(std::size_t pair, const Pair& tensors) {
-    const DistributedValues& results = *tensors.results;
-    std::vector<bool> replaced(tensors.value->size());
-    for (std::size_t d = 0; d < results.size(); ++d) {
-      const int replica = in_place_replica(*tensors.value, results.value(d), d, defaults_);
-      if (replica >= 0) replaced[static_cast<std::size_t>(replica)] = true;
-    }
-    for (std::size_t r = 0; r < replaced.size(); ++r) add(pair, tensors.value->value(r), false, replaced[r]);
-    for (const Value& result : results.values()) add(pair, result, true, false);
-  }
-
-  void add(std::size_t pair, const Value& value, bool is_result, bool is_replaced) {
-    if (const auto* tensor = std::get_if<Tensor>(&value)) return add(pair, *tensor, is_result, is_replaced);
-    add(pair, slices_of(value).values, is_result, is_replaced);
-    add(pair, slices_of(value).indices, is_result, is_replaced);
-  }
-
-  void add(std::size_t pair, const Tensor& tensor, bool is_result, bool is_replaced) {
-    bytes_.push_back(tensor.bytes());
-    bases_.push_back(static_cast<std::byte*>(tensor.state()->memory));
-    is_result_.push_back(is_result);
-    is_replaced_.push_back(is_replaced);
-    pairs_.push_back(pair);
-    tensors_.push_back(tensor);
-  }
-
-  std::string names(std::size_t slot) const {
-    return fmt::format("{}: {} on {}", planner::name_of_pair(traits_.kind, pairs_[slot]),
-                       is_result_[slot] ? "result" : "replica",
-                       tensors_[slot].device().canonical(defaults_).to_string());
-  }
-
-  const CallTraits& traits_;
-  const Device& defaults_;
-  std::vector<std::size_t> bytes_;
-  std::vector<std::byte*> bases_;
-  std::vector<bool> is_result_;
-  std::vector<bool> is_replaced_;
-  std::vector<std::size_t> pairs_;
-  std::vector<Tensor> tensors_;
-};
 
 // --- indices -----------------------------------------------------------------------------------------
 
@@ -222,7 +160,7 @@ void MergeRows::check_results(const Merge& merge) const {
 }
 
 void MergeRows::refuse_overlaps() const {
-  if (traits_.into) Memory(traits_, given_, placement_.defaults).refuse_overlaps();
+  if (traits_.into) api::refuse_overlaps(traits_, given_, placement_.defaults);
 }
 
 void MergeRows::explain_in(planner::Planned& planned) const {

@@ -254,6 +254,27 @@ TEST(FailureOfProcesses, WhatAllRefuseEndsNothing) {
   for (const WorkerEnd& end : ends) EXPECT_THAT(end.text, HasSubstr("a device of another worker"));
 }
 
+TEST(FailureOfProcesses, ResultsThatOverlapEverywhereEndNothing) {
+  const std::vector<WorkerEnd> ends = run_workers(2, [&](int rank) {
+    const Cluster cluster = Cluster::from_environment();
+    MultiWorkerAllReduce ops(worker_names(cluster.size()), kDevices, AllReduceSpecs("direct"), 0, 0, 10,
+                             cluster);
+    std::vector<PerReplica> two{replicas(rank, 1, DType::kFloat32, 10, 1),
+                                replicas(rank, 1, DType::kFloat32, 10, 2)};
+    std::vector<PerReplica> crossed{two[1], two[0]};
+    std::string text;
+    try {
+      ops.batch_reduce_into(ReduceOp::kSum, two, crossed);
+    } catch (const Error& error) {
+      text = error.what();
+    }
+    EXPECT_THROW(ops.prepare(ReduceOp::kSum, two, crossed), Error);
+    ops.batch_reduce_into(ReduceOp::kSum, two, two);
+    return text;
+  });
+  for (const WorkerEnd& end : ends) EXPECT_THAT(end.text, HasSubstr("share memory"));
+}
+
 TEST(FailureOfProcesses, AWorkerThatNeverComesIsNamed) {
   const std::vector<WorkerEnd> ends = run_workers(3, [&](int rank) {
     const Cluster cluster = Cluster::from_environment();
