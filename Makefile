@@ -5,6 +5,8 @@
 #   test-exhaustive  set-up, build, grids that may take hours
 #   build            set-up, then libraries, examples, tests, and the tool as build/onesum
 #   bench            set-up, build, measure all-reduces on this machine
+#   bench-peers      install other systems below build/peers, measure them and ours in turns, show the ratios
+#   check-instructions  set-up, build, compare the instructions of planning and of small calls with the baseline
 #   soak             set-up, build, ten minutes of workers that are killed and stopped at random
 #   lint             everything that can be said without running: check-format, check-layers, tidy
 #   docs             write the pages that are made from plans: docs/algorithms.md
@@ -14,7 +16,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: setup setup-dev build run test test-fast test-exhaustive bench soak docs \
+.PHONY: setup setup-dev build run test test-fast test-exhaustive bench bench-peers check-instructions soak docs \
         lint check-format check-layers tidy format clean
 
 jobs := $(shell nproc)
@@ -57,6 +59,28 @@ test-exhaustive: build
 bench: setup build/build.ninja
 	cmake --build --preset release --target onesum_tool
 	build/onesum bench --devices 2 --sizes 4,65536,8388608,268435456
+
+# bench/peers/README.md says what can be set, and what for:
+#   make bench-peers peers="mpich impi oneccl" sections="shm tcp" workers=2 sizes=4,1048576 rounds=5 budget=0.1
+PEERS ?= $(CURDIR)/build/peers
+sections := phys shm tcp inproc sets
+rounds := 5
+results := build/bench-peers
+measure_peers := PEERS='$(PEERS)' ONESUM=build/onesum bench/peers/peers.py
+bench-peers: setup build/build.ninja
+	cmake --build --preset release --target onesum_tool
+	$(measure_peers) setup --peers "$(peers)"
+	rm -f $(results).jsonl
+	$(if $(budget),BENCH_BUDGET=$(budget)) $(measure_peers) run $(sections) --peers "$(peers)" --worlds "$(workers)" \
+	  --sizes "$(sizes)" --rounds $(rounds) $(more) --out $(results).jsonl
+	$(measure_peers) draw $(results).jsonl --out $(results)
+	@$(measure_peers) table $(results).jsonl > $(results).md
+	@$(measure_peers) ratio $(results).jsonl | tee -a $(results).md
+	@echo "results: $(results).jsonl, the tables: $(results).md"
+
+check-instructions: setup-dev build/build.ninja
+	cmake --build --preset release --target onesum_tool onesum_instructions
+	@tools/check_instructions
 
 soak: setup build/build.ninja
 	cmake --build --preset release --target onesum_soak

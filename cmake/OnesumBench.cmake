@@ -12,3 +12,9 @@ endif()
 add_executable(onesum_link_bench "${PROJECT_SOURCE_DIR}/bench/link/link_bench.cc")
 target_link_libraries(onesum_link_bench PRIVATE onesum_internals)
 set_target_properties(onesum_link_bench PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
+
+# What tools/check_instructions runs under valgrind: <build>/onesum_instructions.
+add_executable(onesum_instructions "${PROJECT_SOURCE_DIR}/bench/instructions/instructions.cc")
+target_link_libraries(onesum_instructions PRIVATE onesum_build onesum::onesum)
+target_compile_definitions(onesum_instructions PRIVATE ONESUM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+set_target_properties(onesum_instructions PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")

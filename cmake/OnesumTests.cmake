@@ -119,7 +119,10 @@ endforeach()
 add_test(NAME layers/check_layers COMMAND "${PROJECT_SOURCE_DIR}/tools/check_layers")
 add_test(NAME layers/self_test COMMAND "${PROJECT_SOURCE_DIR}/tools/check_layers" --self-test)
 add_test(NAME pages/check_readme COMMAND "${PROJECT_SOURCE_DIR}/tools/check_readme")
-set_tests_properties(layers/check_layers layers/self_test pages/check_readme PROPERTIES LABELS fast TIMEOUT 60)
+add_test(NAME bench/instructions_self_test COMMAND "${PROJECT_SOURCE_DIR}/tools/check_instructions" --self-test)
+add_test(NAME bench/peers_self_test COMMAND "${PROJECT_SOURCE_DIR}/bench/peers/peers.py" self-test)
+set_tests_properties(layers/check_layers layers/self_test pages/check_readme bench/instructions_self_test
+  bench/peers_self_test PROPERTIES LABELS fast TIMEOUT 60)
 
 add_test(NAME pages/algorithms
   COMMAND onesum_algorithms_doc --check "${PROJECT_SOURCE_DIR}/docs/algorithms.md")

@@ -1,5 +1,10 @@
 #include "cli/bench_command.h"
 
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <iterator>
+
 #include <fmt/format.h>
 
 #include <onesum/error.h>
@@ -131,9 +136,25 @@ class Bench {
   WrongResults wrong_;
 };
 
+void draw_compared(const BenchOptions& options) {
+  const std::size_t replicas =
+      options.devices.value_or(options.workers ? 1 : 2) * options.workers.value_or(1);
+  const std::vector<PlotPoint> compared = read_compared(*options.compare, replicas);
+  const auto is_ours = [](const PlotPoint& point) { return point.peer == "onesum"; };
+  std::vector<PlotPoint> points;  // ours first
+  std::ranges::copy_if(compared, std::back_inserter(points), is_ours);
+  std::ranges::copy_if(compared, std::back_inserter(points), std::not_fn(is_ours));
+  const std::string name = std::filesystem::path(*options.compare).stem().string();
+  write_file(*options.plot, plot_svg(points, fmt::format("{}, {}", name, counted(replicas, "replica"))));
+}
+
 }  // namespace
 
 int run_bench(const BenchOptions& options) {
+  if (!options.measure) {
+    draw_compared(options);
+    return 0;
+  }
   static_cast<void>(result_dtype(options.op, options.dtype));  // refuses types without a sum
   const auto workloads = workload_shapes(options);
   const Part part = part_of_this_process(options);

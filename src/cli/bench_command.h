@@ -33,6 +33,7 @@ struct BenchOptions {
   bool bound = false;                  // also as JSON lines; the table shows it always
   std::optional<std::string> plot;     // a drawing of all results
   std::optional<std::string> compare;  // JSON lines of other systems, for the drawing
+  bool measure = true;                 // false: `plot` shows what `compare` holds, and nothing else is done
 };
 
 // Returns the exit code; throws UsageError, CannotRun and Error, also where a result differs from the

@@ -201,6 +201,7 @@ BenchOptions bench_options(const Typed& typed) {
   refuse_both(typed.sizes, "--sizes", typed.shapes, "--shapes");
   if (typed.check && typed.no_check) throw UsageError("--check and --no-check exclude each other");
   if (typed.compare && !typed.plot) throw UsageError("--compare needs --plot FILE.svg");
+  if (typed.no_measure && !typed.compare) throw UsageError("--no-measure needs --compare FILE.json");
   BenchOptions options;
   if (typed.devices) options.devices = devices_of(typed);
   if (typed.workers) {
@@ -224,6 +225,7 @@ BenchOptions bench_options(const Typed& typed) {
   options.bound = typed.bound;
   options.plot = typed.plot;
   options.compare = typed.compare;
+  options.measure = !typed.no_measure;
   return options;
 }
 

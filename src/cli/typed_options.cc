@@ -139,6 +139,7 @@ void add_bench(CLI::App& app, Typed& typed) {
   text_option(bench, "--plot", typed.plot, "FILE.svg", "draw times and bandwidths over size");
   text_option(bench, "--compare", typed.compare, "FILE.json",
               "with --plot: draw these, too; JSON lines as --json prints them");
+  bench.add_flag("--no-measure", typed.no_measure, "with --compare: draw these alone, and measure nothing");
 }
 
 void add_run(CLI::App& app, Typed& typed) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): not ours
 class App;
 }
 
@@ -31,6 +31,7 @@ struct Typed {
   bool embedded = false;
   bool check = false;
   bool no_check = false;
+  bool no_measure = false;
   bool huge_pages = false;
   bool no_prefix = false;
   bool keep_going = false;

@@ -203,6 +203,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"--sizes 4 -n 2 --dtype bool", 1, "invalid_argument: "},
         Wrong{"-n 2 --shapes /does/not/exist.txt", 1, "cannot read \"/does/not/exist.txt\""},
         Wrong{"--sizes 4 -n 2 --compare x.json", 2, "--compare needs --plot FILE.svg"},
+        Wrong{"-n 2 --plot x.svg --no-measure", 2, "--no-measure needs --compare FILE.json"},
         Wrong{"--sizes", 2, "--sizes"},
         Wrong{"--shapes /does/not/exist.txt", 1,
               "invalid_argument: cannot read \"/does/not/exist.txt\": No such file or directory"},

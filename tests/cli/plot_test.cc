@@ -128,5 +128,21 @@ TEST(BenchPlot, DrawsItsWorkersAndOthers) {
   EXPECT_THAT(wrong.err, Not(HasSubstr("worker 0 failed")));
 }
 
+TEST(BenchPlot, DrawsWhatOthersMeasuredWithoutMeasuring) {
+  const TemporaryFolder folder;
+  const std::string lines =
+      folder.write("both.json",
+                   "{\"peer\":\"gloo\",\"case\":\"shm_in\",\"world\":3,\"bytes\":1024,\"us_median\":31.5}\n"
+                   "{\"peer\":\"onesum\",\"case\":\"shm_in\",\"world\":3,\"bytes\":1024,\"us_median\":3}\n");
+  const ToolRun run = run_tool("bench --devices 3 --no-measure --plot '" + folder.file("p.svg") +
+                               "' --compare '" + lines + "'");
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(run.out, "");
+  const std::string svg = contents_of(folder.file("p.svg"));
+  EXPECT_EQ(fault_in_xml(svg), "");
+  EXPECT_THAT(svg, AllOf(HasSubstr("both, 3 replicas"), HasSubstr(">onesum shm_in</text>"),
+                         HasSubstr(">gloo shm_in</text>"), Not(HasSubstr("bound"))));
+}
+
 }  // namespace
 }  // namespace onesum::cli
