@@ -28,7 +28,7 @@ engine::DeviceEngine& host_engine();
 // What is to carry messages between this rank and the others.
 struct TransportRequest {
   TransportChoice choice = TransportChoice::kAuto;
-  bool checksums = false;     // of messages over the network
+  bool checksums = false;  // of messages over the network
   std::size_t outbox_bytes = 0;
   std::vector<bool> is_near;  // by rank: on this machine
   bool is_spread = false;     // over several machines
