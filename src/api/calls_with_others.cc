@@ -123,7 +123,6 @@ std::vector<Mirrored> CrossDeviceOps::Impl::call_as_told(api::Session::Call& cal
   std::optional<api::DenseCopies> copies;
   std::vector<Mirrored> results;
   try {
-    if (merge) merge->refuse_overlaps();
     if (merge) merge->check_indices();
     copies.emplace(traits, merge ? merge->pairs() : pairs, mixed, defaults);
     if (!traits.into) results = bound.make_results();

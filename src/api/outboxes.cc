@@ -14,7 +14,9 @@ constexpr unsigned kPhases = 4;
 constexpr std::uint32_t kMessages = 1024;
 // Over a network a message needs as much memory again where it arrives.
 constexpr std::size_t kDirections = 2;
-constexpr std::size_t kMostShare = 32;  // of the bytes: a worker's part is that of so many at least
+// The part of the bytes that is for one other worker, at most, and for a copy of all others of a machine.
+constexpr std::size_t kPartOfOne = 32;
+constexpr std::size_t kPartOfCopiesInCaches = 64;
 
 // Of a copy.
 constexpr std::size_t kLeast = std::size_t{2} << 10;
@@ -26,14 +28,16 @@ engine::Limits limits_of(const OutboxRequest& request) {
   if (request.workers < 2) return {kLeast, kMessages, kPhases};
   const std::size_t peers = request.workers - 1;
   const std::size_t copies = kDirections * kPhases;
-  std::size_t bytes = request.bytes / std::max(peers, kMostShare) / copies;
-  // Those of a machine stay in its caches: 1 MiB for all peers together, unless more is asked for.
-  if (!request.is_spread) bytes = std::min(bytes, std::max(kLeastInCaches, request.bytes / 64 / peers));
+  std::size_t bytes = request.bytes / std::max(peers, kPartOfOne) / copies;
+  // Those of a machine stay in its caches.
+  if (!request.is_spread) {
+    bytes = std::min(bytes, std::max(kLeastInCaches, request.bytes / kPartOfCopiesInCaches / peers));
+  }
   bytes -= bytes % engine::kMessageAlignment;
   if (bytes < kLeast) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("ONESUM_OUTBOX_BYTES is {}; expected at least {} with {} workers", request.bytes,
-                            kLeast * copies * std::max(peers, kMostShare), request.workers));
+                            kLeast * copies * std::max(peers, kPartOfOne), request.workers));
   }
   return {bytes, kMessages, kPhases};
 }

@@ -72,7 +72,7 @@ class Player {
  public:
   Player(Rank& self, Waiting how) : self_(self), transport_(self.transport()), how_(how) {}
 
-  // Like this, but for what is left of beats that are under way at the same time.
+  // A beat under way, and what is left of it.
   struct Underway {
     Beat beat;
     std::vector<Place> outgoing;
