@@ -117,7 +117,12 @@ Cluster Cluster::embedded(const std::vector<std::string>& worker_devices, int de
 
 Cluster Cluster::from_environment() {
   const cluster::Invitation invitation = cluster::process_invitation();
-  if (invitation.size == 1) return local();
+  if (invitation.size == 1) {
+    auto alone = std::make_shared<State>();
+    alone->workers = invitation.workers;
+    alone->defaults = alone->workers.front().host();
+    return Cluster(std::move(alone));
+  }
   // A process joins its cluster once: this is where it is kept, for as long as somebody uses it.
   static std::mutex mutex;
   static std::weak_ptr<State> joined;
