@@ -71,12 +71,13 @@ class Rank {
     data_.front() = first;
     for (const Place& place : places_) {
       wait([&] { return transport_.may_send(beat, place.peer); });
-      std::memcpy(transport_.outbox(place.peer, phase) + place.offset, data_.data(), data_.size());
+      std::memcpy(transport_.outbox(Box::kPair, place.peer, phase) + place.offset, data_.data(),
+                  data_.size());
       transport_.send(beat, place);
     }
     for (const Place& place : places_) {
       wait([&] { return transport_.arrival(beat, place) == Arrival::kHere; });
-      std::memcpy(data_.data(), transport_.inbox(place.peer, phase) + place.offset, data_.size());
+      std::memcpy(data_.data(), transport_.inbox(Box::kPair, place.peer, phase) + place.offset, data_.size());
       if (&place == &places_.front()) first = data_.front();
     }
     transport_.finish(beat);

@@ -27,8 +27,9 @@ constexpr std::size_t kLeastInCaches = std::size_t{128} << 10;
 engine::Limits limits_of(const OutboxRequest& request) {
   if (request.workers < 2) return {kLeast, kMessages, kPhases};
   const std::size_t peers = request.workers - 1;
+  const std::size_t outboxes = std::max(peers + 1, kPartOfOne);  // one is for all
   const std::size_t copies = kDirections * kPhases;
-  std::size_t bytes = request.bytes / std::max(peers, kPartOfOne) / copies;
+  std::size_t bytes = request.bytes / outboxes / copies;
   // Those of a machine stay in its caches.
   if (!request.is_spread) {
     bytes = std::min(bytes, std::max(kLeastInCaches, request.bytes / kPartOfCopiesInCaches / peers));
@@ -37,7 +38,7 @@ engine::Limits limits_of(const OutboxRequest& request) {
   if (bytes < kLeast) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("ONESUM_OUTBOX_BYTES is {}; expected at least {} with {} workers", request.bytes,
-                            kLeast * copies * std::max(peers, kPartOfOne), request.workers));
+                            kLeast * copies * outboxes, request.workers));
   }
   return {bytes, kMessages, kPhases};
 }

@@ -106,11 +106,11 @@ void Session::count(std::size_t bytes, const exec::Waiting& waiting) noexcept {
 const plan::CostConstants& Session::constants() const noexcept { return options_.community->constants; }
 
 exec::Site Session::site(engine::DeviceEngine& engine) const {
-  std::vector<engine::TinyBoxes> tiny(static_cast<std::size_t>(epoch_->size()));
+  std::vector<engine::NearBoxes> near(static_cast<std::size_t>(epoch_->size()));
   for (int rank = 0; rank < epoch_->size(); ++rank) {
-    if (rank != epoch_->rank()) tiny[static_cast<std::size_t>(rank)] = transport_->tiny_boxes(rank);
+    if (rank != epoch_->rank()) near[static_cast<std::size_t>(rank)] = transport_->near_boxes(rank);
   }
-  return {engine, epoch_->rank(), transport_->limits(), std::move(tiny)};
+  return {engine, epoch_->rank(), transport_->limits(), std::move(near)};
 }
 
 // Looks after a run: who is waited for, whether it lives and gets on.

@@ -19,17 +19,16 @@ class Router final : public Transport {
   Router(std::unique_ptr<Transport> near, std::unique_ptr<Transport> far, std::vector<bool> is_near);
 
   const Limits& limits() const noexcept override { return near_->limits(); }
-  std::byte* outbox(int peer, unsigned phase) noexcept override { return to(peer).outbox(peer, phase); }
-  const std::byte* inbox(int peer, unsigned phase) noexcept override { return to(peer).inbox(peer, phase); }
-  TinyBoxes tiny_boxes(int peer) const noexcept override { return to(peer).tiny_boxes(peer); }
-  std::byte* tiny_outbox(int peer, unsigned phase) noexcept override {
-    return to(peer).tiny_outbox(peer, phase);
+  NearBoxes near_boxes(int peer) const noexcept override { return to(peer).near_boxes(peer); }
+  std::byte* outbox(Box box, int peer, unsigned phase) noexcept override {
+    return to(peer).outbox(box, peer, phase);
   }
-  const std::byte* tiny_inbox(int peer, unsigned phase) noexcept override {
-    return to(peer).tiny_inbox(peer, phase);
+  const std::byte* inbox(Box box, int peer, unsigned phase) noexcept override {
+    return to(peer).inbox(box, peer, phase);
   }
   void begin(const Beat& beat, std::span<const Place> incoming) override;
   bool may_send(const Beat& beat, int peer) noexcept override { return to(peer).may_send(beat, peer); }
+  int reader_of_common(const Beat& beat) noexcept override { return near_->reader_of_common(beat); }
   void send(const Beat& beat, const Place& place) override { to(place.peer).send(beat, place); }
   Arrival arrival(const Beat& beat, const Place& place) override {
     return to(place.peer).arrival(beat, place);

@@ -7,6 +7,9 @@
 //
 //   begin(beat) … may_send(peer), write the payload, send(place) … arrival(place), read … finish(beat)
 //
+// What goes to several ranks need not be written for each of them: a rank may have a common outbox, from
+// which all who are near read. Every message is announced to its receiver, wherever it lies.
+//
 // As many beats as there are copies may be under way at a time; they begin and finish in their order.
 //
 // Whoever binds a call decides on places; a transport knows nothing of plans. No function blocks: the
@@ -34,21 +37,29 @@ struct Limits {
   friend bool operator==(const Limits&, const Limits&) = default;
 };
 
+enum class Box : std::uint8_t {
+  kPair,    // the outbox of the two ranks
+  kTiny,    // where the transport looks for messages: one cache line less to wait for
+  kCommon,  // the sender's common outbox
+};
+inline constexpr std::size_t kBoxes = 3;
+
 // Where a message lies in the outbox that it takes.
 struct Place {
   int peer = 0;              // the rank at the other end
   std::uint32_t number = 0;  // among the beat's messages from the one rank to the other
-  std::size_t offset = 0;    // of the payload, at least kMessageHeader (is_tiny: see there)
-  std::size_t bytes = 0;     // of the payload; may be 0
-  bool is_tiny = false;  // it lies among the tiny messages: the offset is there, number * TinyBoxes::stride
+  std::size_t offset = 0;  // of the payload, at least kMessageHeader; kTiny: number * NearBoxes::tiny_stride
+  std::size_t bytes = 0;   // of the payload; may be 0
+  Box box = Box::kPair;
   friend bool operator==(const Place&, const Place&) = default;
 };
 
-// Where a transport looks for messages, some of them may lie, too: one cache line less to wait for.
-struct TinyBoxes {
-  std::size_t bytes = 0;  // payloads up to this; 0: there are none
-  std::size_t stride = 0;
-  friend bool operator==(const TinyBoxes&, const TinyBoxes&) = default;
+// Which boxes two ranks have besides that of the pair. Both have the same.
+struct NearBoxes {
+  std::size_t tiny_bytes = 0;  // payloads up to this; 0: no tiny ones
+  std::size_t tiny_stride = 0;
+  bool has_common = false;  // then so have both with whoever one of them has it with
+  friend bool operator==(const NearBoxes&, const NearBoxes&) = default;
 };
 
 // The token stands for the call as its rank sees it: ranks that call alike have the same.
@@ -75,14 +86,12 @@ class Transport {
 
   virtual const Limits& limits() const noexcept = 0;
 
-  // The copies' addresses, which stay: payloads are written to outbox + offset and read from inbox + offset.
-  virtual std::byte* outbox(int peer, unsigned phase) noexcept = 0;
-  virtual const std::byte* inbox(int peer, unsigned phase) noexcept = 0;
+  virtual NearBoxes near_boxes(int /*peer*/) const noexcept { return {}; }
 
-  // As above, of tiny messages. Both ends of a pair have the same.
-  virtual TinyBoxes tiny_boxes(int /*peer*/) const noexcept { return {}; }
-  virtual std::byte* tiny_outbox(int /*peer*/, unsigned /*phase*/) noexcept { return nullptr; }
-  virtual const std::byte* tiny_inbox(int /*peer*/, unsigned /*phase*/) noexcept { return nullptr; }
+  // The copies' addresses, which stay: payloads are written to outbox + offset and read from inbox + offset.
+  // Null: there is no such box.
+  virtual std::byte* outbox(Box box, int peer, unsigned phase) noexcept = 0;
+  virtual const std::byte* inbox(Box box, int peer, unsigned phase) noexcept = 0;
 
   // `incoming`: all messages that will come in this beat; it outlives the beat. The beat that used the same
   // copy before is finished.
@@ -92,7 +101,12 @@ class Transport {
   // true it stays so for the beat.
   virtual bool may_send(const Beat& beat, int peer) noexcept = 0;
 
-  // The payload is written; may_send said yes. Each place once in a beat.
+  // A rank that may still read from the copy of the common outbox, be it in this call or not; -1: none, and
+  // none from now on.
+  virtual int reader_of_common(const Beat& /*beat*/) noexcept { return -1; }
+
+  // The payload is written; may_send said yes, and of a common one reader_of_common -1. Each place once in a
+  // beat.
   virtual void send(const Beat& beat, const Place& place) = 0;
 
   // Once kHere it stays so, and the payload may be read, until the beat is finished.

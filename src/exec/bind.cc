@@ -38,11 +38,12 @@ class Binder {
   Binder(const plan::Plan& plan, std::span<const PackTable> tables, std::size_t tensor_slots,
          const Site& site)
       : plan_(plan),
+        tables_(tables),
         engine_(site.engine),
         own_(site.own),
         messages_(messages_of(plan)),
         rounds_(rounds_of(plan, messages_, tables, site.limits.bytes == 0 ? kLocalLimits : site.limits)),
-        slots_(plan, messages_, tensor_slots, site.own, site.limits.phases, site.tiny, rounds_.size()),
+        slots_(plan, messages_, tensor_slots, site.own, site.limits.phases, site.near, rounds_.size()),
         program_(std::make_shared<Program>()) {
     program_->engine = &engine_;
     program_->tensor_slots = tensor_slots;
@@ -139,6 +140,7 @@ class Binder {
       skeleton_.add(static_cast<std::uint64_t>(plan_.rank_of(channel.from)) << 32 |
                     static_cast<std::uint32_t>(plan_.rank_of(channel.to)));
       skeleton_.add(static_cast<std::uint64_t>(bytes[m]));
+      skeleton_.add(static_cast<std::uint64_t>(messages_.alike[m]));
       skeleton_.add(static_cast<std::uint64_t>(plan_.buffer(messages_.all[m].buffer).element));
     }
   }
@@ -231,12 +233,12 @@ class Binder {
     const std::span<const Operand> destinations = plan_.destinations(step);
     const std::int32_t pack = buffer(sources.front()).pack;
     check_one_type(destinations);
-    bound.destinations = step.num_destinations;
+    bound.destinations = static_cast<std::uint32_t>(written(step).size());
     bound.form.input = buffer(sources.front()).element;
     bound.form.output = buffer(destinations.front()).element;
     bound.form.accumulator = step.op == Op::kCopy ? bound.form.input : step.accumulator;
     bound.form.divisor = step.divisor;
-    bound.form.destinations = step.num_destinations;
+    bound.form.destinations = bound.destinations;
     first_merge_.push_back(program_->merges.size());
     for (const Operand& source : sources) program_->merges.push_back(source.merges);
     bind_sends(step, bound);
@@ -259,6 +261,17 @@ class Binder {
     bound.num_sends = static_cast<std::uint32_t>(program_->sends.size()) - bound.first_send;
   }
 
+  // The destinations, of messages with the same content in one place only one.
+  std::vector<const Operand*> written(const Step& step) const {
+    std::vector<const Operand*> operands;
+    for (const Operand& operand : plan_.destinations(step)) {
+      const bool is_message = buffer(operand).role == Role::kSlot;
+      if (is_message && !program_->postings[posting_of(operand)].is_written) continue;
+      operands.push_back(&operand);
+    }
+    return operands;
+  }
+
   bool are_of_one_type(std::span<const Operand> operands) const {
     return std::ranges::all_of(operands, [&](const Operand& operand) {
       return buffer(operand).element == buffer(operands.front()).element;
@@ -273,7 +286,7 @@ class Binder {
 
   // Kernels load one type: sources of others are converted to the accumulator's on the way.
   void bind_widenings(const Step& step, BoundStep& bound) {
-    if (std::size_t{step.num_destinations} + step.num_sources > kMaxMixedOperands) {
+    if (std::size_t{bound.destinations} + step.num_sources > kMaxMixedOperands) {
       throw Error(ErrorCode::kInternal, "a step was bound that mixes types among more than " +
                                             std::to_string(kMaxMixedOperands) + " operands");
     }
@@ -292,6 +305,8 @@ class Binder {
   }
 
   // Stores may bypass the caches only where no destination is read by the same step, or soon as a message.
+  // What counts is what they would push out of the caches: of results all that the call writes, whatever a
+  // round has of it.
   bool wants_streaming(const Step& step, std::size_t elements) const {
     if (!are_of_one_type(plan_.sources(step))) return false;
     std::size_t bytes = 0;
@@ -300,16 +315,23 @@ class Binder {
       for (const Operand& source : plan_.sources(step)) {
         if (source.buffer == destination.buffer) return false;
       }
-      bytes += elements * size_of(buffer(destination).element);
+      const Buffer& written_to = buffer(destination);
+      const bool is_result = written_to.role == Role::kOutput;
+      bytes += (is_result ? elements_of_pack(written_to.pack) : elements) * size_of(written_to.element);
     }
     return engine_.prefers_streaming(bytes);
+  }
+
+  std::size_t elements_of_pack(std::int32_t pack) const {
+    const PackTable& whole = tables_[static_cast<std::size_t>(pack)];
+    return whole.elements() * whole.outer;
   }
 
   std::uint32_t add_pointers(const Step& step, const PackMember& member, std::size_t member_begin,
                              std::size_t element) {
     const auto first = static_cast<std::uint32_t>(program_->pointers.size());
-    for (const Operand& operand : plan_.destinations(step)) {
-      program_->pointers.push_back(layout_->locate(operand, member, member_begin, element));
+    for (const Operand* operand : written(step)) {
+      program_->pointers.push_back(layout_->locate(*operand, member, member_begin, element));
     }
     for (const Operand& operand : plan_.sources(step)) {
       program_->pointers.push_back(layout_->locate(operand, member, member_begin, element));
@@ -318,7 +340,7 @@ class Binder {
   }
 
   std::size_t traffic_per_element(const BoundStep& bound, const Step& step) const {
-    return size_of(bound.form.output) * step.num_destinations + size_of(bound.form.input) * step.num_sources;
+    return size_of(bound.form.output) * bound.destinations + size_of(bound.form.input) * step.num_sources;
   }
 
   // Into how many segments that are smaller than the engine's a step may be cut.
@@ -387,11 +409,8 @@ class Binder {
     RowCopy rows;
     rows.first_pointer = add_pointers(step, t.members.front(), 0, range.offset);
     rows.first_stride = static_cast<std::uint32_t>(program_->strides.size());
-    for (const std::span<const Operand> operands : {plan_.destinations(step), plan_.sources(step)}) {
-      for (const Operand& operand : operands) {
-        program_->strides.push_back(layout_->row_bytes(operand));
-      }
-    }
+    for (const Operand* operand : written(step)) program_->strides.push_back(layout_->row_bytes(*operand));
+    program_->strides.push_back(layout_->row_bytes(plan_.sources(step).front()));
     rows.elements = range.length;
     const std::size_t rows_per_segment =
         std::max<std::size_t>(1, segment_elements(bound, step, range.length * t.outer) / range.length);
@@ -416,6 +435,7 @@ class Binder {
   }
 
   const plan::Plan& plan_;
+  std::span<const PackTable> tables_;
   engine::DeviceEngine& engine_;
   OwnRank own_;
   Messages messages_;

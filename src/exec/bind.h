@@ -18,7 +18,7 @@ struct Site {
   engine::DeviceEngine& engine;
   OwnRank own{};            // the rank of this process; absent: the program holds the lanes of all ranks
   engine::Limits limits{};  // of the transport between processes; of messages inside one if bytes is 0
-  std::vector<engine::TinyBoxes> tiny{};  // of the transport, by rank; none: empty
+  std::vector<engine::NearBoxes> near{};  // of the transport, by rank; none: empty
 };
 
 // `tables`: of each pack.

@@ -162,7 +162,13 @@ class Executor::Run {
   }
 
   bool may_send(const Open& open, const Posting& posting) const {
-    return posting.way == Way::kLocal || crossing_->transport.may_send(open.beat, posting.place.peer);
+    return posting.way == Way::kLocal || held_up_by(open, posting.place) < 0;
+  }
+
+  // The rank that has not read yet what a message would overwrite; -1: none.
+  int held_up_by(const Open& open, const engine::Place& place) const {
+    if (place.box == engine::Box::kCommon) return crossing_->transport.reader_of_common(open.beat);
+    return crossing_->transport.may_send(open.beat, place.peer) ? -1 : place.peer;
   }
 
   void perform(Open& open, const BoundStep& step) {
@@ -214,8 +220,9 @@ class Executor::Run {
       if (step.op == plan::Op::kRecv && program_.postings[step.posting].way == Way::kIncoming) {
         return program_.postings[step.posting].place.peer;
       }
-      for (const std::uint32_t posting : sends(step)) {
-        if (!may_send(open, program_.postings[posting])) return program_.postings[posting].place.peer;
+      for (const std::uint32_t number : sends(step)) {
+        const Posting& posting = program_.postings[number];
+        if (!may_send(open, posting)) return held_up_by(open, posting.place);
       }
     }
     return -1;

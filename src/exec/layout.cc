@@ -42,11 +42,11 @@ unsigned window_of(const Messages& messages, unsigned phases, std::size_t rounds
 }  // namespace
 
 SlotNumbers::SlotNumbers(const plan::Plan& plan, const Messages& messages, std::size_t tensor_slots,
-                         OwnRank own, unsigned most_phases, std::span<const engine::TinyBoxes> tiny_boxes,
+                         OwnRank own, unsigned most_phases, std::span<const engine::NearBoxes> near_boxes,
                          std::size_t rounds)
     : temporaries(plan.buffers.size()),
       peers(peers_of(plan, messages, own)),
-      tiny(tiny_boxes.begin(), tiny_boxes.end()) {
+      near(near_boxes.begin(), near_boxes.end()) {
   if (!peers.empty()) {
     phases = most_phases;
     window = window_of(messages, phases, rounds);
@@ -63,8 +63,9 @@ SlotNumbers::SlotNumbers(const plan::Plan& plan, const Messages& messages, std::
 std::uint32_t SlotNumbers::box(const Posting& posting, std::size_t round) const {
   const auto peer = std::ranges::lower_bound(peers, posting.place.peer) - peers.begin();
   const std::size_t pair = round % phases * peers.size() + static_cast<std::size_t>(peer);
-  return first_box + static_cast<std::uint32_t>(kBoxesOfPair * pair + (posting.place.is_tiny ? 2 : 0) +
-                                                (posting.way == Way::kIncoming ? 1 : 0));
+  return first_box +
+         static_cast<std::uint32_t>(kBoxesOfPair * pair + 2 * static_cast<std::size_t>(posting.place.box) +
+                                    (posting.way == Way::kIncoming ? 1 : 0));
 }
 
 Layout::Layout(const plan::Plan& plan, const Messages& messages, const Round& round, const SlotNumbers& slots,
@@ -79,7 +80,7 @@ Layout::Layout(const plan::Plan& plan, const Messages& messages, const Round& ro
     parts_[static_cast<std::size_t>(part.pack)] = &part;
     elements_[static_cast<std::size_t>(part.pack)] = part.table.elements();
   }
-  mail_ = deal_mail(plan, messages, bytes_of_messages(), own, slots.tiny);
+  mail_ = deal_mail(plan, messages, bytes_of_messages(), own, slots.near);
 }
 
 std::vector<std::int64_t> Layout::bytes_of_messages() const {

@@ -17,7 +17,7 @@ namespace onesum::exec {
 // The slots of memory that is not a tensor's (Program).
 struct SlotNumbers {
   SlotNumbers(const plan::Plan& plan, const Messages& messages, std::size_t tensor_slots, OwnRank own,
-              unsigned most_phases, std::span<const engine::TinyBoxes> tiny_boxes, std::size_t rounds);
+              unsigned most_phases, std::span<const engine::NearBoxes> near_boxes, std::size_t rounds);
 
   std::vector<std::uint32_t> temporaries;  // by buffer, of the first round; of others 0
   std::uint32_t local_messages = 0;        // of the first round
@@ -26,7 +26,7 @@ struct SlotNumbers {
   std::vector<int> peers;  // ascending
   unsigned phases = 1;
   unsigned window = 1;                  // rounds under way at a time
-  std::vector<engine::TinyBoxes> tiny;  // by rank; none: empty
+  std::vector<engine::NearBoxes> near;  // by rank; none: empty
 
   std::uint32_t box(const Posting& posting, std::size_t round) const;
   // From the first round's temporaries and local messages to this one's.

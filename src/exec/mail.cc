@@ -1,20 +1,26 @@
 #include "exec/mail.h"
 
+#include <algorithm>
+#include <cstdint>
+
 #include "exec/rounds.h"
 
 namespace onesum::exec {
 namespace {
 
+using engine::Box;
+using engine::Place;
+
 // Puts messages one after the other.
-class Box {
+class Row {
  public:
-  engine::Place add(int peer, std::size_t bytes, const engine::TinyBoxes& tiny = {}) {
-    const std::uint32_t number = messages_++;
-    if (tiny.bytes > 0 && bytes <= tiny.bytes) return {peer, number, number * tiny.stride, bytes, true};
-    const engine::Place place{peer, number, end_ + engine::kMessageHeader, bytes};
+  Place add(int peer, std::size_t bytes) {
+    const Place place{peer, messages_++, end_ + engine::kMessageHeader, bytes};
     end_ += room_of(bytes);
     return place;
   }
+  // The payload lies elsewhere.
+  std::uint32_t announce() { return messages_++; }
   std::size_t end() const { return end_; }
 
  private:
@@ -22,37 +28,129 @@ class Box {
   std::size_t end_ = 0;
 };
 
+class Dealer {
+ public:
+  Dealer(const plan::Plan& plan, const Messages& messages, std::span<const std::int64_t> bytes, OwnRank own,
+         std::span<const engine::NearBoxes> near)
+      : plan_(plan),
+        messages_(messages),
+        bytes_(bytes),
+        own_(own),
+        near_(near),
+        readers_(bytes.size()),
+        local_ones_(bytes.size()),
+        common_ones_(bytes.size()) {
+    std::int32_t ranks = 1;
+    for (const std::int32_t rank : plan.device_rank) ranks = std::max(ranks, rank + 1);
+    outgoing_.resize(static_cast<std::size_t>(ranks));
+    incoming_.resize(static_cast<std::size_t>(ranks));
+    common_.resize(static_cast<std::size_t>(ranks));
+    for (std::size_t m = 0; m < bytes.size(); ++m) {
+      if (is_between_near(m)) ++readers_[first_alike(m)];
+    }
+  }
+
+  Mail deal() {
+    Mail mail;
+    mail.postings.resize(bytes_.size());
+    for (std::size_t m = 0; m < bytes_.size(); ++m) {
+      if (bytes_[m] >= 0) deal(m, mail.postings[m]);
+    }
+    mail.local_bytes = local_.end();
+    return mail;
+  }
+
+ private:
+  static constexpr std::size_t kNobody = SIZE_MAX;
+  struct Shared {
+    Place place;
+    std::size_t writer = kNobody;  // the message whose destination is written
+  };
+
+  std::int32_t from(std::size_t m) const {
+    return plan_.rank_of(plan_.channel(messages_.all[m].channel).from);
+  }
+  std::int32_t to(std::size_t m) const { return plan_.rank_of(plan_.channel(messages_.all[m].channel).to); }
+  std::size_t first_alike(std::size_t m) const { return static_cast<std::size_t>(messages_.alike[m]); }
+
+  engine::NearBoxes near(std::int32_t rank) const {
+    return near_.empty() ? engine::NearBoxes{} : near_[static_cast<std::size_t>(rank)];
+  }
+
+  // Between two processes that could both read a common outbox of this one.
+  bool is_between_near(std::size_t m) const {
+    const auto is_near = [&](std::int32_t rank) { return rank == own_ || near(rank).has_common; };
+    return own_ && bytes_[m] >= 0 && from(m) != to(m) && is_near(from(m)) && is_near(to(m));
+  }
+
+  void deal(std::size_t m, Posting& posting) {
+    if (!own_ || (from(m) == *own_ && to(m) == *own_)) {
+      posting = local(m);
+    } else if (from(m) == *own_) {
+      posting = {Way::kOutgoing, place(m, to(m), outgoing_)};
+      posting.is_written = posting.place.box != Box::kCommon || common(m).writer == m;
+    } else if (to(m) == *own_) {
+      posting = {Way::kIncoming, place(m, from(m), incoming_)};
+    } else if (is_common(m)) {
+      common(m);  // takes its room
+    }
+  }
+
+  Posting local(std::size_t m) {
+    Shared& shared = local_ones_[first_alike(m)];
+    if (shared.writer == kNobody) shared = {local_.add(to(m), payload(m)), m};
+    return {Way::kLocal, shared.place, shared.writer == m};
+  }
+
+  // Worth it if there is more than one to read it.
+  bool is_common(std::size_t m) const {
+    return is_between_near(m) && readers_[first_alike(m)] > 1 &&
+           !is_tiny(m, own_ == from(m) ? to(m) : from(m));
+  }
+  bool is_tiny(std::size_t m, std::int32_t peer) const {
+    return near(peer).tiny_bytes > 0 && payload(m) <= near(peer).tiny_bytes;
+  }
+
+  // Of a message between this rank and the peer.
+  Place place(std::size_t m, std::int32_t peer, std::vector<Row>& pairs) {
+    Row& pair = pairs[static_cast<std::size_t>(peer)];
+    if (is_tiny(m, peer)) {
+      const std::uint32_t number = pair.announce();
+      return {peer, number, number * near(peer).tiny_stride, payload(m), Box::kTiny};
+    }
+    if (!is_common(m)) return pair.add(peer, payload(m));
+    return {peer, pair.announce(), common(m).place.offset, payload(m), Box::kCommon};
+  }
+
+  // Where it lies in its sender's common outbox.
+  const Shared& common(std::size_t m) {
+    Shared& shared = common_ones_[first_alike(m)];
+    if (shared.writer == kNobody)
+      shared = {common_[static_cast<std::size_t>(from(m))].add(to(m), payload(m)), m};
+    return shared;
+  }
+
+  std::size_t payload(std::size_t m) const { return static_cast<std::size_t>(bytes_[m]); }
+
+  const plan::Plan& plan_;
+  const Messages& messages_;
+  std::span<const std::int64_t> bytes_;
+  OwnRank own_;
+  std::span<const engine::NearBoxes> near_;
+  std::vector<std::size_t> readers_;  // near ones, by the first of those alike
+  std::vector<Row> outgoing_;         // by rank, as are these
+  std::vector<Row> incoming_;
+  std::vector<Row> common_;
+  Row local_;
+  std::vector<Shared> local_ones_;  // by the first of those alike, as are these
+  std::vector<Shared> common_ones_;
+};
+
 }  // namespace
 
 Mail deal_mail(const plan::Plan& plan, const Messages& messages, std::span<const std::int64_t> bytes,
-               OwnRank own, std::span<const engine::TinyBoxes> tiny) {
-  const auto tiny_of = [&](std::int32_t rank) {
-    return tiny.empty() ? engine::TinyBoxes{} : tiny[static_cast<std::size_t>(rank)];
-  };
-  std::int32_t ranks = 1;
-  for (const std::int32_t rank : plan.device_rank) ranks = std::max(ranks, rank + 1);
-  std::vector<Box> outgoing(static_cast<std::size_t>(ranks));
-  std::vector<Box> incoming(static_cast<std::size_t>(ranks));
-  Box local;
-  Mail mail;
-  mail.postings.resize(messages.all.size());
-  for (std::size_t m = 0; m < messages.all.size(); ++m) {
-    if (bytes[m] < 0) continue;
-    const auto payload = static_cast<std::size_t>(bytes[m]);
-    const plan::Channel& channel = plan.channel(messages.all[m].channel);
-    const std::int32_t from = plan.rank_of(channel.from);
-    const std::int32_t to = plan.rank_of(channel.to);
-    Posting& posting = mail.postings[m];
-    if (!own || (from == *own && to == *own)) {
-      posting = {Way::kLocal, local.add(to, payload)};
-    } else if (from == *own) {
-      posting = {Way::kOutgoing, outgoing[static_cast<std::size_t>(to)].add(to, payload, tiny_of(to))};
-    } else if (to == *own) {
-      posting = {Way::kIncoming, incoming[static_cast<std::size_t>(from)].add(from, payload, tiny_of(from))};
-    }
-  }
-  mail.local_bytes = local.end();
-  return mail;
+               OwnRank own, std::span<const engine::NearBoxes> near) {
+  return Dealer(plan, messages, bytes, own, near).deal();
 }
 
 }  // namespace onesum::exec

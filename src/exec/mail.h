@@ -26,7 +26,8 @@ enum class Way : std::uint8_t {
 
 struct Posting {
   Way way = Way::kForeign;
-  engine::Place place;  // kLocal: its offset in the memory for local messages
+  engine::Place place;     // kLocal: its offset in the memory for local messages
+  bool is_written = true;  // by its own destination; else by that of an earlier one with the same content
 };
 
 struct Mail {
@@ -34,9 +35,9 @@ struct Mail {
   std::size_t local_bytes = 0;    // of all local messages together
 };
 
-// `bytes`: of each message of the plan; -1 of those that the round does not have. `tiny`: by rank, of the
+// `bytes`: of each message of the plan; -1 of those that the round does not have. `near`: by rank, of the
 // transport; none: empty.
 Mail deal_mail(const plan::Plan& plan, const Messages& messages, std::span<const std::int64_t> bytes,
-               OwnRank own, std::span<const engine::TinyBoxes> tiny);
+               OwnRank own, std::span<const engine::NearBoxes> near);
 
 }  // namespace onesum::exec

@@ -98,6 +98,7 @@ class Walk {
     std::vector<std::int32_t>& known = channel(number).messages;
     if (ordinal == known.size()) {
       known.push_back(static_cast<std::int32_t>(messages_.all.size()));
+      messages_.alike.push_back(static_cast<std::int32_t>(messages_.all.size()));
       messages_.all.push_back({number, {}, -1});
     }
     return known[ordinal];
@@ -112,6 +113,23 @@ class Walk {
       if (buffer.role == Role::kSlot) send(number, buffer.index);
       if (buffer.role == Role::kView) read(ref, step.op, number, buffer.index);
     }
+    find_alike(plan_.destinations(step));
+  }
+
+  void find_alike(std::span<const Operand> destinations) {
+    const Operand* first = nullptr;
+    for (const Operand& operand : destinations) {
+      if (plan_.buffer(operand.buffer).role != Role::kSlot) continue;
+      if (first == nullptr) first = &operand;
+      if (operand.chunks == first->chunks &&
+          plan_.buffer(operand.buffer).element == plan_.buffer(first->buffer).element) {
+        messages_.alike[static_cast<std::size_t>(message_of(operand))] = message_of(*first);
+      }
+    }
+  }
+
+  std::int32_t message_of(const Operand& operand) const {
+    return messages_.of_operand[static_cast<std::size_t>(&operand - plan_.operands.data())];
   }
 
   void send(std::size_t operand, std::int32_t number) {
@@ -135,10 +153,16 @@ class Walk {
   Messages by_channel() const {
     Messages ordered;
     std::vector<std::int32_t> numbers(messages_.all.size());
+    std::vector<std::int32_t> first(messages_.all.size(), -1);  // of those alike, by the number of old
     for (const ChannelState& state : channels_) {
       for (const std::int32_t message : state.messages) {
-        numbers[static_cast<std::size_t>(message)] = static_cast<std::int32_t>(ordered.all.size());
+        const auto number = static_cast<std::int32_t>(ordered.all.size());
+        numbers[static_cast<std::size_t>(message)] = number;
         ordered.all.push_back(messages_.all[static_cast<std::size_t>(message)]);
+        const std::int32_t alike = messages_.alike[static_cast<std::size_t>(message)];
+        std::int32_t& known = first[static_cast<std::size_t>(alike)];
+        if (known == -1) known = number;
+        ordered.alike.push_back(known);
       }
     }
     for (const std::int32_t message : messages_.of_operand) {

@@ -18,6 +18,8 @@ struct Message {
 // In an order that depends on nothing but the plan, so that both ends of a channel number alike.
 struct Messages {
   std::vector<Message> all;
+  // By message: the first of those that the same step sends with the same content, which may be itself.
+  std::vector<std::int32_t> alike;
   // By number of the operand in Plan::operands: the message that it writes, receives or reads; -1: none.
   std::vector<std::int32_t> of_operand;
   Stages stages;  // of plans with calls

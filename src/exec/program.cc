@@ -48,11 +48,11 @@ void Instance::find_boxes(engine::Transport& transport) {
   std::size_t slot = program_->first_box();
   for (unsigned phase = 0; phase < program_->phases; ++phase) {
     for (const int peer : program_->peers) {
-      bases_[slot++] = transport.outbox(peer, phase);
-      // Read only; pointers to sources and destinations are kept in one table.
-      bases_[slot++] = const_cast<std::byte*>(transport.inbox(peer, phase));
-      bases_[slot++] = transport.tiny_outbox(peer, phase);
-      bases_[slot++] = const_cast<std::byte*>(transport.tiny_inbox(peer, phase));
+      for (const engine::Box box : {engine::Box::kPair, engine::Box::kTiny, engine::Box::kCommon}) {
+        bases_[slot++] = transport.outbox(box, peer, phase);
+        // Read only; pointers to sources and destinations are kept in one table.
+        bases_[slot++] = const_cast<std::byte*>(transport.inbox(box, peer, phase));
+      }
     }
   }
 }

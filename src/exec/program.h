@@ -104,8 +104,8 @@ struct BoundRound {
   std::uint32_t num_incoming = 0;
 };
 
-// The boxes that two ranks have between them: outbox, inbox, and both for tiny messages.
-inline constexpr std::size_t kBoxesOfPair = 4;
+// The boxes that two ranks have between them: outbox and inbox of every kind.
+inline constexpr std::size_t kBoxesOfPair = 2 * engine::kBoxes;
 
 // The slots whose memory is not a tensor's, in this order: for each round of those that may be under way,
 // temporaries and one for all its local messages; and the boxes: for each phase relative to the program's

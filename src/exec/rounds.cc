@@ -63,11 +63,16 @@ Part part_of_row(std::int32_t pack, const PackTable& whole, std::size_t row, std
   return part;
 }
 
+// Messages are counted where they are announced, which is between two ranks.
+engine::Limits without_lines(engine::Limits limits) {
+  limits.messages = UINT32_MAX;
+  return limits;
+}
+
 // A rank's messages to itself need no outbox, but memory of its own, which is bounded too.
 engine::Limits inside_a_rank(engine::Limits limits) {
   limits.bytes = std::max(limits.bytes, std::size_t{256} << 10);
-  limits.messages = UINT32_MAX;
-  return limits;
+  return without_lines(limits);
 }
 
 // What the messages of a pack take of the outboxes between ranks, and what is left of them.
@@ -75,20 +80,21 @@ class Outboxes {
  public:
   Outboxes(const plan::Plan& plan, const Messages& messages, const engine::Limits& limits)
       : plan_(plan), of_pack_(plan.packs.size()) {
-    std::map<std::pair<std::int32_t, std::int32_t>, std::size_t> pairs;
+    std::map<Ranks, std::size_t> numbers;
+    std::vector<bool> is_common(messages.all.size());  // by the first of those alike
     for (std::size_t m = 0; m < messages.all.size(); ++m) {
-      const Message& message = messages.all[m];
-      const plan::Buffer& slot = plan.buffer(message.buffer);
-      const plan::Channel& channel = plan.channel(message.channel);
-      const std::pair ranks{plan.rank_of(channel.from), plan.rank_of(channel.to)};
-      const auto [found, is_new] = pairs.emplace(ranks, pairs.size());
-      const std::size_t pair = found->second;
-      if (is_new) limits_.push_back(ranks.first == ranks.second ? inside_a_rank(limits) : limits);
-      of_pack_[static_cast<std::size_t>(slot.pack)].push_back(
-          {pair, message.chunks, size_of(slot.element), messages.stages.is_message_after[m]});
+      const plan::Channel& channel = plan.channel(messages.all[m].channel);
+      const std::int32_t from = plan.rank_of(channel.from);
+      const std::int32_t to = plan.rank_of(channel.to);
+      add(messages, m, number_of(numbers, {from, to}, from == to ? inside_a_rank(limits) : limits));
+      const auto first = static_cast<std::size_t>(messages.alike[m]);
+      if (from == to || first == m || is_common[first]) continue;
+      // Whether they are near is not asked: all ranks cut alike.
+      is_common[first] = true;
+      add(messages, m, number_of(numbers, {from, kAll}, without_lines(limits)));
     }
-    used_.resize(pairs.size());
-    wanted_.resize(pairs.size());
+    used_.resize(limits_.size());
+    wanted_.resize(limits_.size());
   }
 
   void empty() {
@@ -119,6 +125,9 @@ class Outboxes {
   }
 
  private:
+  using Ranks = std::pair<std::int32_t, std::int32_t>;
+  static constexpr std::int32_t kAll = -1;  // whoever reads the common outbox
+
   struct Mail {
     std::size_t pair;
     plan::Chunks chunks;
@@ -129,6 +138,18 @@ class Outboxes {
     std::size_t bytes = 0;
     std::size_t messages = 0;
   };
+
+  std::size_t number_of(std::map<Ranks, std::size_t>& numbers, Ranks ranks, const engine::Limits& limits) {
+    const auto [found, is_new] = numbers.emplace(ranks, numbers.size());
+    if (is_new) limits_.push_back(limits);
+    return found->second;
+  }
+
+  void add(const Messages& messages, std::size_t m, std::size_t pair) {
+    const plan::Buffer& slot = plan_.buffer(messages.all[m].buffer);
+    of_pack_[static_cast<std::size_t>(slot.pack)].push_back(
+        {pair, messages.all[m].chunks, size_of(slot.element), messages.stages.is_message_after[m]});
+  }
 
   const plan::Plan& plan_;
   std::vector<engine::Limits> limits_;  // by pair of ranks

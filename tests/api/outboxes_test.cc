@@ -11,7 +11,7 @@ constexpr std::size_t kMiB = std::size_t{1} << 20;
 
 std::size_t all_of(const OutboxRequest& request) {
   const engine::Limits limits = limits_of(request);
-  return 2 * limits.phases * limits.bytes * (request.workers - 1);  // both directions
+  return 2 * limits.phases * limits.bytes * request.workers;  // both directions, to each other one and to all
 }
 
 TEST(Outboxes, AreBoundedWhateverTheNumberOfWorkers) {
@@ -20,7 +20,7 @@ TEST(Outboxes, AreBoundedWhateverTheNumberOfWorkers) {
     for (const std::size_t workers : {2, 3, 4, 8, 16, 33, 34, 100, 1000, 4096}) {
       const OutboxRequest request{workers, is_spread, 64 * kMiB};
       EXPECT_LE(all_of(request), 64 * kMiB) << workers;
-      EXPECT_LE(all_of(request) / (workers - 1), 2 * kMiB) << workers;
+      EXPECT_LE(all_of(request) / workers, 2 * kMiB) << workers;
       EXPECT_LE(limits_of(request).bytes, before) << workers;
       EXPECT_EQ(limits_of(request).bytes % engine::kMessageAlignment, 0U) << workers;
       before = limits_of(request).bytes;
@@ -42,7 +42,7 @@ TEST(Outboxes, AreSettable) {
   testing::expect_error([] { limits_of({2, false, kMiB / 4}); }, ErrorCode::kInvalidArgument,
                         {"ONESUM_OUTBOX_BYTES is 262144", "at least 524288 with 2 workers"});
   testing::expect_error([] { limits_of({4096, false, kMiB}); }, ErrorCode::kInvalidArgument,
-                        {"at least 67092480 with 4096 workers"});
+                        {"at least 67108864 with 4096 workers"});
 }
 
 }  // namespace

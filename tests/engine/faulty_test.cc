@@ -57,8 +57,8 @@ class Recorder final : public Transport {
  public:
   explicit Recorder(std::vector<std::string>& log) : log_(log) {}
   const Limits& limits() const noexcept override { return limits_; }
-  std::byte* outbox(int, unsigned phase) noexcept override { return boxes_.at(phase).data(); }
-  const std::byte* inbox(int, unsigned phase) noexcept override { return boxes_.at(phase).data(); }
+  std::byte* outbox(Box, int, unsigned phase) noexcept override { return boxes_.at(phase).data(); }
+  const std::byte* inbox(Box, int, unsigned phase) noexcept override { return boxes_.at(phase).data(); }
   void begin(const Beat& beat, std::span<const Place>) override {
     log("begin " + std::to_string(beat.number));
   }
@@ -92,7 +92,8 @@ void play(Transport& transport, std::uint64_t number, bool first_is_empty = fals
   for (std::uint32_t message = 0; message < 2; ++message) {
     const std::size_t bytes = message == 0 && first_is_empty ? 0 : 4;
     const Place place{1, message, 64 + 128 * std::size_t{message}, bytes};
-    std::memcpy(transport.outbox(1, static_cast<unsigned>(number % 2)) + place.offset, "abcd", bytes);
+    std::memcpy(transport.outbox(Box::kPair, 1, static_cast<unsigned>(number % 2)) + place.offset, "abcd",
+                bytes);
     transport.send(beat, place);
   }
   for (int asked = 0; asked < 3; ++asked) EXPECT_EQ(transport.arrival(beat, incoming[0]), Arrival::kHere);

@@ -283,10 +283,10 @@ TEST(ShmTransport, RanksOfOtherMachinesAreLeftOut) {
   const std::vector<Place> incoming = {small_place(1)};
   one.begin(beat, {});
   other.begin(beat, incoming);
-  std::memcpy(one.outbox(3, 0) + kMessageHeader, "12345678", 8);
+  std::memcpy(one.outbox(Box::kPair, 3, 0) + kMessageHeader, "12345678", 8);
   one.send(beat, small_place(3));
   EXPECT_EQ(other.arrival(beat, incoming[0]), Arrival::kHere);
-  EXPECT_EQ(std::memcmp(other.inbox(1, 0) + kMessageHeader, "12345678", 8), 0);
+  EXPECT_EQ(std::memcmp(other.inbox(Box::kPair, 1, 0) + kMessageHeader, "12345678", 8), 0);
   one.notes()[0] = std::byte{9};
   EXPECT_EQ(other.notes(1)[0], std::byte{9});
   EXPECT_TRUE(other.notes(0).empty());

@@ -63,8 +63,8 @@ Pair make_pair(UcxOptions options) {
 }
 
 void write(UcxTransport& from, const Beat& beat, const Place& place, int value) {
-  std::memset(from.outbox(place.peer, static_cast<unsigned>(beat.number % 2)) + place.offset, value,
-              place.bytes);
+  std::memset(from.outbox(Box::kPair, place.peer, static_cast<unsigned>(beat.number % 2)) + place.offset,
+              value, place.bytes);
 }
 
 // What rank 1 makes of `received` when rank 0 has sent `sent`.
@@ -119,7 +119,7 @@ TEST(UcxTransport, ChecksumsFindAChangedByte) {
       const Place from = small_place(0, bytes);
       const Arrival arrival = exchange(pair, {0, 1}, small_place(1, bytes), {0, 1}, from);
       EXPECT_EQ(arrival, checksums ? Arrival::kCorrupt : Arrival::kHere) << bytes;
-      EXPECT_EQ(pair[1]->inbox(0, 0)[from.offset + bytes / 2], std::byte{7 ^ 0x10})
+      EXPECT_EQ(pair[1]->inbox(Box::kPair, 0, 0)[from.offset + bytes / 2], std::byte{7 ^ 0x10})
           << "the drill changed nothing";
     }
   }

@@ -59,6 +59,8 @@ class Harness {
   void expect_as_simulated(const plan::SimulateOptions& options = {}) const;
 
   const plan::Plan& plan() const { return plan_; }
+  std::span<const plan::PackTable> tables() const { return tables_; }
+  std::size_t slots() const { return memory_.size(); }  // of tensors
   std::byte* slot(std::size_t number) { return memory_[number].data(); }
   const Program& program() const { return instance_->program(); }
 

@@ -86,8 +86,7 @@ std::vector<FaultAction> FaultyTransport::due_for_message(const Beat& beat, cons
 void FaultyTransport::corrupt(const Beat& beat, const Place& place) {
   if (options_.damage_next && options_.damage_next(place.peer)) return;
   const auto phase = static_cast<unsigned>(beat.number % limits().phases);
-  std::byte* const box = place.is_tiny ? tiny_outbox(place.peer, phase) : outbox(place.peer, phase);
-  box[place.offset + place.bytes / 2] ^= std::byte{0x10};
+  outbox(place.box, place.peer, phase)[place.offset + place.bytes / 2] ^= std::byte{0x10};
 }
 
 Arrival FaultyTransport::arrival(const Beat& beat, const Place& place) {

@@ -32,17 +32,16 @@ class FaultyTransport final : public Transport {
   std::uint64_t operations() const noexcept { return operations_; }
 
   const Limits& limits() const noexcept override { return inner_->limits(); }
-  std::byte* outbox(int peer, unsigned phase) noexcept override { return inner_->outbox(peer, phase); }
-  const std::byte* inbox(int peer, unsigned phase) noexcept override { return inner_->inbox(peer, phase); }
-  TinyBoxes tiny_boxes(int peer) const noexcept override { return inner_->tiny_boxes(peer); }
-  std::byte* tiny_outbox(int peer, unsigned phase) noexcept override {
-    return inner_->tiny_outbox(peer, phase);
+  NearBoxes near_boxes(int peer) const noexcept override { return inner_->near_boxes(peer); }
+  std::byte* outbox(Box box, int peer, unsigned phase) noexcept override {
+    return inner_->outbox(box, peer, phase);
   }
-  const std::byte* tiny_inbox(int peer, unsigned phase) noexcept override {
-    return inner_->tiny_inbox(peer, phase);
+  const std::byte* inbox(Box box, int peer, unsigned phase) noexcept override {
+    return inner_->inbox(box, peer, phase);
   }
   void begin(const Beat& beat, std::span<const Place> incoming) override;
   bool may_send(const Beat& beat, int peer) noexcept override { return inner_->may_send(beat, peer); }
+  int reader_of_common(const Beat& beat) noexcept override { return inner_->reader_of_common(beat); }
   void send(const Beat& beat, const Place& place) override;
   Arrival arrival(const Beat& beat, const Place& place) override;
   void finish(const Beat& beat) override;

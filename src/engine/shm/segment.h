@@ -4,7 +4,7 @@
 //   page 1      notes, of which this engine knows nothing
 //   then        `finished`, `sleep`
 //               for each number of a message, for each phase, for each peer: the message's line
-//               for each peer, for each phase: the copy of the outbox
+//               for each rank, for each phase: the copy of the outbox; the owner's own is the common one
 //
 // What a call of tiny messages needs lies in one page, with up to 15 ranks: where processes share a core,
 // each of them has to find out anew where every page is.
@@ -65,7 +65,7 @@ class Layout {
   const Limits& limits() const noexcept { return limits_; }
   std::size_t bytes() const noexcept { return bytes_; }  // of a segment
 
-  // Offsets of what the owner sends to the peer.
+  // Offsets of what the owner sends to the peer; the copy with its own number is for all of them.
   std::size_t line(int peer, unsigned phase, std::uint32_t number) const noexcept;
   std::size_t copy(int peer, unsigned phase) const noexcept;
   // From the line of a message to that of the next one of the same peer and phase.

@@ -46,7 +46,7 @@ ShmTransport::ShmTransport(Segment own, Fd wake, std::vector<Peer> peers)
       lines_apart_(own_.layout().line_stride() / sizeof(Line)) {
   if (!wake_) refuse(own_.rank(), "it has no descriptor to sleep on");
   const auto size = static_cast<std::size_t>(own_.layout().size());
-  boxes_.resize(size * phases_);
+  ends_.resize(size * phases_);
   seen_.resize(size);
   open_.resize(phases_);
   for (Open& open : open_) open.is_noticed.reserve(size * limits().messages);
@@ -56,10 +56,11 @@ ShmTransport::ShmTransport(Segment own, Fd wake, std::vector<Peer> peers)
     if (rank == own_.rank() || seen(rank).counters != nullptr) refuse(rank, "it is there twice");
     seen(rank) = {.counters = &peer.segment.counters(), .wake = peer.wake.get()};
     for (unsigned phase = 0; phase < phases_; ++phase) {
-      box(rank, phase) = {.outgoing = own_.line(rank, phase, 0),
-                          .outbox = own_.copy(rank, phase),
-                          .incoming = peer.segment.line(own_.rank(), phase, 0),
-                          .inbox = peer.segment.copy(own_.rank(), phase)};
+      ends(rank, phase) = {.outgoing = own_.line(rank, phase, 0),
+                           .outbox = own_.copy(rank, phase),
+                           .incoming = peer.segment.line(own_.rank(), phase, 0),
+                           .inbox = peer.segment.copy(own_.rank(), phase),
+                           .common_inbox = peer.segment.copy(rank, phase)};
     }
   }
 }
@@ -71,8 +72,32 @@ std::span<const std::byte> ShmTransport::notes(int peer) const noexcept {
   return {};
 }
 
-TinyBoxes ShmTransport::tiny_boxes(int /*peer*/) const noexcept {
-  return {sizeof(Line::tiny), own_.layout().line_stride()};
+NearBoxes ShmTransport::near_boxes(int /*peer*/) const noexcept {
+  return {sizeof(Line::tiny), own_.layout().line_stride(), true};
+}
+
+std::byte* ShmTransport::outbox(Box box, int peer, unsigned phase) noexcept {
+  switch (box) {
+    case Box::kPair:
+      return ends(peer, phase).outbox;
+    case Box::kTiny:
+      return ends(peer, phase).outgoing->tiny;
+    case Box::kCommon:
+      return own_.copy(own_.rank(), phase);
+  }
+  return nullptr;
+}
+
+const std::byte* ShmTransport::inbox(Box box, int peer, unsigned phase) noexcept {
+  switch (box) {
+    case Box::kPair:
+      return ends(peer, phase).inbox;
+    case Box::kTiny:
+      return ends(peer, phase).incoming->tiny;
+    case Box::kCommon:
+      return ends(peer, phase).common_inbox;
+  }
+  return nullptr;
 }
 
 void ShmTransport::begin(const Beat& beat, std::span<const Place> incoming) {
@@ -94,8 +119,17 @@ bool ShmTransport::may_send(const Beat& beat, int peer) noexcept {
   return false;
 }
 
+int ShmTransport::reader_of_common(const Beat& beat) noexcept {
+  if (beat.number < unread_below_) return -1;
+  for (const Peer& peer : peers_) {
+    if (!may_send(beat, peer.segment.rank())) return peer.segment.rank();
+  }
+  unread_below_ = beat.number + 1;
+  return -1;
+}
+
 void ShmTransport::send(const Beat& beat, const Place& place) {
-  Line& announced = line(box(place.peer, phase_of(beat.number)).outgoing, place.number);
+  Line& announced = line(ends(place.peer, phase_of(beat.number)).outgoing, place.number);
   announced.token.store(beat.token, std::memory_order_relaxed);
   // Releases payload and token. Sequentially consistent, with the load of `sleep` and with arm() at the other
   // side: either the receiver's last look before it sleeps sees the line, or this look sees that it sleeps.
@@ -105,7 +139,7 @@ void ShmTransport::send(const Beat& beat, const Place& place) {
 }
 
 Arrival ShmTransport::arrival(const Beat& beat, const Place& place) {
-  const Line& looked_at = line(box(place.peer, phase_of(beat.number)).incoming, place.number);
+  const Line& looked_at = line(ends(place.peer, phase_of(beat.number)).incoming, place.number);
   // Acquire: payload and token were written before.
   const std::uint64_t found = looked_at.beat_after.load(std::memory_order_acquire);
   if (found <= beat.number) return Arrival::kNotYet;
@@ -145,7 +179,7 @@ bool ShmTransport::notice_messages() noexcept {
     for (std::size_t i = 0; i < open.incoming.size(); ++i) {
       if (open.is_noticed[i]) continue;
       const Place& place = open.incoming[i];
-      const Line& looked_at = line(box(place.peer, phase_of(open.beat)).incoming, place.number);
+      const Line& looked_at = line(ends(place.peer, phase_of(open.beat)).incoming, place.number);
       if (looked_at.beat_after.load(std::memory_order_seq_cst) <= open.beat) continue;
       open.is_noticed[i] = true;
       is_new = true;

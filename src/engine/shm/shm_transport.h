@@ -38,17 +38,12 @@ class ShmTransport final : public Transport {
   std::span<const std::byte> notes(int peer) const noexcept;
 
   const Limits& limits() const noexcept override { return own_.layout().limits(); }
-  std::byte* outbox(int peer, unsigned phase) noexcept override { return box(peer, phase).outbox; }
-  const std::byte* inbox(int peer, unsigned phase) noexcept override { return box(peer, phase).inbox; }
-  TinyBoxes tiny_boxes(int peer) const noexcept override;
-  std::byte* tiny_outbox(int peer, unsigned phase) noexcept override {
-    return box(peer, phase).outgoing->tiny;
-  }
-  const std::byte* tiny_inbox(int peer, unsigned phase) noexcept override {
-    return box(peer, phase).incoming->tiny;
-  }
+  NearBoxes near_boxes(int peer) const noexcept override;
+  std::byte* outbox(Box box, int peer, unsigned phase) noexcept override;
+  const std::byte* inbox(Box box, int peer, unsigned phase) noexcept override;
   void begin(const Beat& beat, std::span<const Place> incoming) override;
   bool may_send(const Beat& beat, int peer) noexcept override;
+  int reader_of_common(const Beat& beat) noexcept override;
   void send(const Beat& beat, const Place& place) override;
   Arrival arrival(const Beat& beat, const Place& place) override;
   void finish(const Beat& beat) override;
@@ -63,11 +58,12 @@ class ShmTransport final : public Transport {
 
  private:
   // One phase of one peer, both directions.
-  struct Box {
+  struct Ends {
     Line* outgoing = nullptr;  // of message 0
     std::byte* outbox = nullptr;
     const Line* incoming = nullptr;
     const std::byte* inbox = nullptr;
+    const std::byte* common_inbox = nullptr;
   };
   struct Seen {  // of one peer
     const Counters* counters = nullptr;
@@ -82,8 +78,8 @@ class ShmTransport final : public Transport {
   };
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
 
-  Box& box(int peer, unsigned phase) noexcept {
-    return boxes_[static_cast<std::size_t>(peer) * phases_ + phase];
+  Ends& ends(int peer, unsigned phase) noexcept {
+    return ends_[static_cast<std::size_t>(peer) * phases_ + phase];
   }
   Seen& seen(int peer) noexcept { return seen_[static_cast<std::size_t>(peer)]; }
   unsigned phase_of(std::uint64_t beat) const noexcept { return static_cast<unsigned>(beat % phases_); }
@@ -102,10 +98,11 @@ class ShmTransport final : public Transport {
   std::vector<Peer> peers_;
   unsigned phases_;
   std::size_t lines_apart_;
-  std::vector<Box> boxes_;    // by rank and phase
-  std::vector<Seen> seen_;    // by rank
-  std::vector<Open> open_;    // by phase
-  bool has_refused_ = false;  // some peer's
+  std::vector<Ends> ends_;          // by rank and phase
+  std::vector<Seen> seen_;          // by rank
+  std::vector<Open> open_;          // by phase
+  bool has_refused_ = false;        // some peer's
+  std::uint64_t unread_below_ = 0;  // of beats below, nobody reads what the common copy had before
 };
 
 }  // namespace onesum::engine::shm

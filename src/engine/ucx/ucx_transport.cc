@@ -58,8 +58,12 @@ class Implementation final : public UcxTransport {
   bool damage_next(int peer) noexcept override;
 
   const Limits& limits() const noexcept override { return options_.limits; }
-  std::byte* outbox(int peer, unsigned phase) noexcept override { return boxes_.outbox(peer, phase); }
-  const std::byte* inbox(int peer, unsigned phase) noexcept override { return boxes_.inbox(peer, phase); }
+  std::byte* outbox(Box box, int peer, unsigned phase) noexcept override {
+    return box == Box::kPair ? boxes_.outbox(peer, phase) : nullptr;
+  }
+  const std::byte* inbox(Box box, int peer, unsigned phase) noexcept override {
+    return box == Box::kPair ? boxes_.inbox(peer, phase) : nullptr;
+  }
   void begin(const Beat& beat, std::span<const Place> incoming) override;
   bool may_send(const Beat& beat, int peer) noexcept override;
   void send(const Beat& beat, const Place& place) override;
@@ -190,7 +194,7 @@ bool Implementation::damage_next(int peer) noexcept {
 // A place that is wrong would let UCX write anywhere.
 void Implementation::require_place(const Place& place) const {
   const Limits& limits = options_.limits;
-  const bool is_right = !place.is_tiny && place.peer >= 0 && place.peer < options_.size &&
+  const bool is_right = place.box == Box::kPair && place.peer >= 0 && place.peer < options_.size &&
                         place.number < limits.messages && place.offset >= kMessageHeader &&
                         place.offset <= limits.bytes && place.bytes <= limits.bytes - place.offset;
   if (is_right) return;
