@@ -26,8 +26,12 @@ constexpr std::size_t kMostWorkersForDirect = 256;
 constexpr std::size_t kMostWorkersForExchange = 16;
 constexpr std::size_t kMostBytesForExchange = std::size_t{1} << 20;
 constexpr std::size_t kMostBytesAcrossMachines = std::size_t{1} << 16;
-// Below this many bytes another shard is another message for nothing.
-constexpr std::size_t kFewestBytesForShards = std::size_t{1} << 20;
+// On one machine waiting for each other is what costs, which `exchange` does once, and what it writes it
+// writes once for all. Of two workers it sends no more than the others do. Up to these many bytes it was the
+// fastest (docs/performance.md), whatever is predicted. Not where it sends or adds more than others: partial
+// sums of several replicas, and 16-bit floats, which everyone adds in 32 bits.
+constexpr std::size_t kMostBytesToWaitOnce = std::size_t{8} << 10;
+constexpr std::size_t kMostBytesOfTwo = std::size_t{2} << 20;
 
 std::size_t count_workers(const collective::Topology& topology, const collective::Task& task) {
   std::set<std::int32_t> ranks;
@@ -48,11 +52,11 @@ bool share_machines(const collective::Topology& topology, const collective::Task
   return ranks.size() > 1 && most > 1;
 }
 
-Scheme over_workers(Algorithm across, std::uint32_t shards, bool fast) {
+// In one shard: rounds of a call overlap by themselves.
+Scheme over_workers(Algorithm across, bool fast) {
   Scheme scheme;
   scheme.inside = Algorithm::kNccl;
   scheme.across = across;
-  scheme.shards = shards;
   scheme.fast = fast;
   return scheme;
 }
@@ -71,7 +75,7 @@ std::vector<Scheme> without_native(std::vector<Scheme> schemes) {
 std::uint64_t most_sent(Algorithm across, const collective::Topology& topology, const collective::Task& task,
                         bool fast) {
   constexpr std::size_t kElements = std::size_t{1} << 30;
-  Scheme scheme = over_workers(across, 1, fast);
+  Scheme scheme = over_workers(across, fast);
   scheme.inside = Algorithm::kDirect;  // messages are the same where a native sum takes its place
   const plan::Plan plan = collective::all_reduce(topology, task, scheme);
   return std::ranges::max(plan::sent_between_machines(plan, {{kElements}, {{}}}, topology.machines), {},
@@ -86,10 +90,25 @@ bool gains_by_machines(const collective::Topology& topology, const collective::T
                                                most_sent(Algorithm::kDirect, topology, task, fast);
 }
 
+bool is_spread(const collective::Topology& topology) {
+  return !topology.machines.empty() && std::ranges::max(topology.machines) > 0;
+}
+
 bool can_exchange(const collective::Topology& topology, std::size_t workers, std::size_t bytes) {
-  const bool is_spread = !topology.machines.empty() && std::ranges::max(topology.machines) > 0;
   return workers <= kMostWorkersForExchange &&
-         bytes * (workers - 1) <= (is_spread ? kMostBytesAcrossMachines : kMostBytesForExchange);
+         bytes * (workers - 1) <= (is_spread(topology) ? kMostBytesAcrossMachines : kMostBytesForExchange);
+}
+
+bool should_exchange(const collective::Topology& topology, const collective::Task& task, std::size_t workers,
+                     std::size_t bytes) {
+  const bool is_simple = task.replicas.size() == workers && task.replicas.front().element == task.accumulator;
+  return is_simple && workers <= kMostWorkersForExchange && !is_spread(topology) &&
+         bytes <= (workers == 2 ? kMostBytesOfTwo : kMostBytesToWaitOnce);
+}
+
+bool is_better(const Candidate& one, const Candidate& other) {
+  if (one.is_known_best != other.is_known_best) return one.is_known_best;
+  return one.seconds < other.seconds;
 }
 
 // Which algorithms across workers.
@@ -107,7 +126,8 @@ std::vector<Algorithm> algorithms_for(const collective::Topology& topology, cons
     if (is_small) algorithms.push_back(Algorithm::kDirect);
     if (fast) algorithms.push_back(Algorithm::kRing);
   }
-  if (can_exchange(topology, workers, bytes)) algorithms.push_back(Algorithm::kExchange);
+  if (can_exchange(topology, workers, bytes) || should_exchange(topology, task, workers, bytes))
+    algorithms.push_back(Algorithm::kExchange);
   return algorithms;
 }
 
@@ -115,12 +135,11 @@ std::vector<Scheme> schemes_for(const collective::Topology& topology, const coll
                                 std::size_t bytes, const CommunicationOptions& options) {
   const bool fast = options.numerics == Numerics::kFast;
   const std::size_t workers = count_workers(topology, task);
-  if (workers == 1) return {over_workers(Algorithm::kNccl, 1, fast)};
-  if (options.implementation == Implementation::kNccl) return {over_workers(Algorithm::kNccl, 1, fast)};
+  if (workers == 1) return {over_workers(Algorithm::kNccl, fast)};
+  if (options.implementation == Implementation::kNccl) return {over_workers(Algorithm::kNccl, fast)};
   std::vector<Scheme> schemes;
   for (const Algorithm algorithm : algorithms_for(topology, task, workers, bytes, options)) {
-    schemes.push_back(over_workers(algorithm, 1, fast));
-    if (bytes >= kFewestBytesForShards) schemes.push_back(over_workers(algorithm, 2, fast));
+    schemes.push_back(over_workers(algorithm, fast));
   }
   return schemes;
 }
@@ -139,14 +158,16 @@ std::vector<Candidate> candidates(const collective::Topology& topology, const co
     if (options.numerics != Numerics::kFast) {
       schemes = without_native(std::move(schemes));
     } else if (is_open) {
-      schemes.push_back(over_workers(Algorithm::kNccl, 1, true));
+      schemes.push_back(over_workers(Algorithm::kNccl, true));
     }
   }
   for (const Scheme& scheme : schemes) {
     const plan::Plan plan = collective::all_reduce(topology, task, scheme);
     const plan::Sizes sizes{{elements}, {{}}};
-    const Candidate candidate{scheme, plan::cost(plan, sizes, constants).seconds};
-    ranked.insert(std::ranges::upper_bound(ranked, candidate.seconds, {}, &Candidate::seconds), candidate);
+    const bool is_known_best = scheme.across == Algorithm::kExchange &&
+                               should_exchange(topology, task, count_workers(topology, task), bytes);
+    const Candidate candidate{scheme, plan::cost(plan, sizes, constants).seconds, is_known_best};
+    ranked.insert(std::ranges::upper_bound(ranked, candidate, is_better), candidate);
   }
   return ranked;
 }
@@ -162,6 +183,8 @@ std::string reason_of(const std::vector<Candidate>& ranked) {
         "workers share machines: each machine adds up what its workers have first, so that least crosses the "
         "network; ";
   }
+  if (ranked.front().is_known_best)
+    reason = "workers of one machine wait for each other once, which is fastest at this size; ";
   reason += in_words(ranked.front());
   if (ranked.size() > 1) reason += "; the runner-up " + in_words(ranked[1]);
   return reason;

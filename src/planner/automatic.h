@@ -16,13 +16,16 @@ namespace onesum::planner {
 
 struct Candidate {
   collective::Scheme scheme;
-  double seconds = 0;  // predicted
+  double seconds = 0;          // predicted
+  bool is_known_best = false;  // measured, whatever is predicted
 };
 
 // All that were considered, the best one first (of equals the one considered first, on every worker alike).
 // Canonical numerics admit canonical schemes only; a hint for a ring or NCCL counts among what they admit.
-// The cost model knows one kind of link between workers. Where some share a machine and others do not it is
-// not asked whether to take `machines`, which is taken if a machine then sends no more than with `direct`.
+// `exchange` is first where it was measured to be fastest: small tensors, and larger ones of two workers, one
+// replica each, on one machine. The cost model knows one kind of link between workers. Where some share a
+// machine and others do not it is not asked whether to take `machines`, which is taken if a machine then
+// sends no more than with `direct`.
 std::vector<Candidate> candidates(const collective::Topology& topology, const collective::Task& task,
                                   std::size_t elements, const CommunicationOptions& options,
                                   const plan::CostConstants& constants);

@@ -22,8 +22,8 @@ constexpr Algorithm kOverDevices[] = {
      "choice over a network that lets everyone talk to everyone. The number of messages grows with the "
      "square of the devices."},
     {"exchange", 1, "Everyone sends all it has to every other worker, and adds up everything for itself.",
-     "Small tensors of few workers: one message deep, which nothing else is. What a worker sends grows with "
-     "the number of workers."},
+     "Small tensors of few workers, and of two workers up to some MiB: one message deep, which nothing else "
+     "is. What a worker sends grows with the number of workers; over shared memory it is written once."},
     {"pscpu", 2,
      "The tensor is cut into shards; each shard is gathered and added on the CPU of one worker, which sends "
      "the sum to everyone. Which CPUs own shards rotates from tensor to tensor.",
@@ -59,7 +59,8 @@ constexpr Algorithm kOverWorkers[] = {
     {"nccl/direct", 1, "Every worker owns a piece and gets the terms of all others.",
      "Up to some dozen workers on a network that lets everyone talk to everyone."},
     {"nccl/exchange", 1, "Every worker gets the terms of all others, and adds up everything.",
-     "Small tensors of few workers: what `auto` takes for them."},
+     "Small tensors of few workers, and of two workers of one machine up to 2 MiB: what `auto` takes for "
+     "them."},
 };
 
 constexpr Algorithm kOverMachines = {
