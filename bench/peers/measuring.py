@@ -22,8 +22,8 @@ Section = collections.namedtuple("Section", "peers worlds mode what")
 SECTIONS = {
     "phys": Section("phys", "2", "sizes", "-"),
     "shm": Section("ompi5 ompi4 mpich impi oneccl gloo tf_mwms", "2 4", "sizes", SIZES),
-    "tcp": Section("ompi5 ompi4 mpich impi gloo", "2 4", "sizes", SIZES),
-    "tcp_cubic": Section("ompi5 ompi4 mpich impi gloo", "2 4", "sizes", SIZES),
+    "tcp": Section("ompi5 ompi4 mpich impi gloo ucx", "2 4", "sizes", SIZES),
+    "tcp_cubic": Section("ompi5 ompi4 mpich impi gloo ucx", "2 4", "sizes", SIZES),
     "inproc": Section("tf torch numpy", "2 4", "sizes", f"4,{K},{M},{64 * M}"),
     "inproc_sets": Section("tf torch numpy", "2 4", "shapes", "resnet50"),
     "sets": Section("ompi5 ompi4 mpich impi gloo tf_mwms", "2 4", "shapes", "resnet50"),
@@ -37,6 +37,8 @@ def can_run(peer, section):
     base = systems.base_of(peer)
     if section.startswith("inproc"):
         return base in systems.IN_ONE_PROCESS
+    if base in systems.BOUNDS:
+        return peer in systems.UCX and section in ("tcp", "tcp_cubic")
     if section == "netns":
         return peer in [*systems.MPI, "gloo"]
     if section == "sets" and base == "oneccl":
@@ -52,12 +54,16 @@ def peers_of(section, wanted=None):
     return ["onesum", *names] if names else []
 
 
-def with_yielding(peers, world, cores):
-    """Where ranks are more than cores, also the way that gives the core away while waiting."""
-    if world <= cores:
-        return peers
-    ways = [[peer, peer + "+yield"] if peer in systems.YIELDING else [peer] for peer in peers]
-    return list(dict.fromkeys(itertools.chain.from_iterable(ways)))
+def ways_of(peer, world, cores):
+    if peer == "ucx":
+        return [*systems.UCX]
+    return [peer, peer + "+yield"] if peer in systems.YIELDING and world > cores else [peer]
+
+
+def with_ways(peers, world, cores):
+    """Also bare UCX with other settings, and where ranks are more than cores those that give the core away while
+    waiting."""
+    return list(dict.fromkeys(itertools.chain.from_iterable(ways_of(peer, world, cores) for peer in peers)))
 
 
 # ---- one run ----
@@ -210,7 +216,7 @@ def run_section(section, options, out, failures):
     rounds = 1 if section == "phys" else options.rounds
     cores = len(os.sched_getaffinity(0))
     turns = [(world, peer) for world in worlds
-             for peer in (peers if section == "netns" else with_yielding(peers, world, cores))]
+             for peer in (peers if section == "netns" else with_ways(peers, world, cores))]
     for round_number, (world, peer) in itertools.product(range(rounds), turns):
         run = (section, world, peer)
         if failures.given_up(run):

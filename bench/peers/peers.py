@@ -109,7 +109,11 @@ def main(arguments):
     if options.action == "self-test":
         import self_test  # pylint: disable=import-outside-toplevel
         return self_test.run()
-    lines = report.read(options.what)
+    try:
+        lines = report.read(options.what)
+    except OSError as error:
+        print(f"peers: {error.filename}: {error.strerror}; expected a file that `run --out` wrote", file=sys.stderr)
+        return 2
     print(report.tables(lines, options.case, options.noise) if options.action == "table"
           else report.ratio_table(report.ratios(lines, options.noise)))
     return 0

@@ -6,6 +6,7 @@ import statistics
 
 K, M = 1 << 10, 1 << 20
 OURS = "onesum"
+BARE = "ucx"
 # In one process: the ways of others that leave the sum on every replica, as ours do.
 MIRRORED = ("inproc_reduce_mirrored", "inproc_batch_reduce", "inproc_sum_add_bcast")
 SETS = ("resnet50", "bert_base")
@@ -68,15 +69,38 @@ def contest(line):
     return "sets" + of_set if case.startswith("sets_") else case
 
 
-Ratio = collections.namedtuple("Ratio", "case world bytes ours way best peer peers_way rounds ratio")
+def is_bare(peer):
+    return peer.partition("+")[0] == BARE
+
+
+def section_of(case):
+    return "tcp_cubic" if case.startswith("tcp_cubic") else case.partition("_")[0]
+
+
+def bare_times(lines, noise):
+    """{(section, world, bytes): (time, way)} of bare UCX's best way."""
+    times = collections.defaultdict(list)
+    for line in lines:
+        if is_bare(line["peer"]):
+            row = section_of(line["case"]), line["world"], line["bytes"]
+            times[(*row, line["peer"], line["case"])].append(sample(line))
+    best = {}
+    for (section, world, nbytes, *way), samples in times.items():
+        found = typical(samples, noise)[0], " ".join(way)
+        best[section, world, nbytes] = min(found, best.get((section, world, nbytes), found))
+    return best
+
+
+Ratio = collections.namedtuple("Ratio", "case world bytes ours way best peer peers_way rounds ratio bare bare_way")
 
 
 def ratios(lines, noise=0.06):
-    """Our best way over the best peer's best way, for every case, world and size that both have."""
-    times = {}
+    """Our best way over the best peer's best way, for every case, world and size that both have; with the time of
+    bare UCX, which is no peer, or None."""
+    times, bare = {}, bare_times(lines, noise)
     for line in lines:
         case = contest(line)
-        if case is None or line["peer"] in ("bound", "phys"):
+        if case is None or line["peer"] in ("bound", "phys") or is_bare(line["peer"]):
             continue
         ways = times.setdefault((case, line["world"], line["bytes"]), collections.defaultdict(list))
         ways[line["peer"], line["case"]].append(sample(line))
@@ -88,15 +112,19 @@ def ratios(lines, noise=0.06):
         if ours and others:
             (our_time, our_way), (time, way) = min(ours), min(others)
             rounds = min(len({number for _, _, number in ways[one]}) for one in (our_way, way))
-            found.append(Ratio(case, world, nbytes, our_time, our_way[1], time, *way, rounds, our_time / time))
+            found.append(Ratio(case, world, nbytes, our_time, our_way[1], time, *way, rounds, our_time / time,
+                               *bare.get((section_of(case), world, nbytes), (None, None))))
     return found
 
 
 def ratio_table(found):
-    text = ["| case | world | bytes | onesum µs | best peer µs | which | rounds | ratio |", "|---" * 8 + "|"]
+    has_bare = any(r.bare for r in found)
+    text = ["| case | world | bytes | onesum µs | best peer µs | which | rounds | ratio |"
+            + (" bare UCX µs | which | times bare UCX |" if has_bare else ""), "|---" * (11 if has_bare else 8) + "|"]
     for r in found:
+        bare = f" {r.bare:.2f} | {r.bare_way} | {r.ours / r.bare:.2f} |" if r.bare else " | | |" if has_bare else ""
         text.append(f"| {r.case} | {r.world} | {r.bytes} | {r.ours:.2f} | {r.best:.2f} | {r.peer} {r.peers_way} | "
-                    f"{r.rounds} | {r.ratio:.2f}{' **loses**' if r.ratio > 1 else ''} |")
+                    f"{r.rounds} | {r.ratio:.2f}{' **loses**' if r.ratio > 1 else ''} |" + bare)
     if not found:
         return "no case has times of onesum and of another"
     lost = [f"{r.case} {r.world} x {size(r.bytes)} ({r.ratio:.2f})" for r in found if r.ratio > 1]

@@ -32,6 +32,13 @@ LINES = [
     line("onesum", "inproc_in", 1.0), line("onesum", "inproc_in", 2.0, nbytes=2 << 20),
     line("numpy", "inproc_sum_add", 0.1),
     line("torch", "inproc_sum_add_bcast", 4.0), line("torch", "inproc_sum_add_bcast", 5.0, nbytes=2 << 20),
+    # Bare UCX is nobody to win or lose against; its best way is shown, in the rows of its section.
+    line("onesum", "tcp_in", 6.0), line("onesum", "tcp_out", 9.0), line("gloo", "tcp_in", 8.0),
+    line("gloo", "tcp_out", 8.0), line("onesum", "tcp_cubic_in", 6.0), line("gloo", "tcp_cubic_in", 8.0),
+    line("ucx", "tcp_in", 5.0), line("ucx+eager", "tcp_in", 4.0), line("ucx+eager", "tcp_in_pieces", 3.0),
+    line("ucx+eager", "tcp_in_pieces", 3.0, round_number=1), line("ucx", "tcp_in_direct", 0.1, noise=0.5),
+    line("ucx", "tcp_in_direct", 3.5, round_number=1), line("ucx", "tcp_in", 1.0, world=4),
+    line("ucx", "tcp_in", 1.0, nbytes=2 << 20),
     # Nobody to compare with.
     line("onesum", "tcp_in_plain", 1.0), line("phys", "memcpy", 0.5), line("bound", "shm_in", 0.5),
 ]
@@ -45,7 +52,8 @@ def check(what, found, expected):
 def check_ratios():
     found = {(r.case, r.world, r.bytes): r for r in report.ratios(LINES)}
     check("contests", sorted(found), [("inproc", 2, 4), ("inproc", 2, 2 << 20), ("sets_bert_base", 2, 4),
-                                      ("shm_in", 2, 4), ("shm_in", 2, 2 << 20)])
+                                      ("shm_in", 2, 4), ("shm_in", 2, 2 << 20),
+                                      ("tcp_cubic_in", 2, 4), ("tcp_in", 2, 4), ("tcp_out", 2, 4)])
     small = found["shm_in", 2, 4]
     check("small", (small.ours, small.best, small.peer, small.ratio, small.rounds), (3.0, 2.0, "mpich", 1.5, 2))
     check("large", found["shm_in", 2, 2 << 20].ratio, 0.25)
@@ -54,10 +62,25 @@ def check_ratios():
     check("sets", bert.ratio, 0.5)
     check("in one process", (found["inproc", 2, 4].peer, found["inproc", 2, 4].ratio), ("torch", 0.25))
     table = report.ratio_table(report.ratios(LINES)).splitlines()
-    check("losers", [row.split("|")[1].strip() for row in table if "**loses**" in row], ["shm_in"])
+    check("losers", [row.split("|")[1].strip() for row in table if "**loses**" in row], ["shm_in", "tcp_out"])
     check("the last line", table[-1],
-          "onesum is slower than the best of the others in 1 of 5 cases: shm_in 2 x 4 B (1.50).")
+          "onesum is slower than the best of the others in 2 of 8 cases: "
+          "shm_in 2 x 4 B (1.50), tcp_out 2 x 4 B (1.12).")
     check("nobody", report.ratio_table([]), "no case has times of onesum and of another")
+
+
+def check_bare():
+    found = report.ratios(LINES)
+    check("bare UCX", {r.case: (r.bare, r.bare_way) for r in found if r.bare},
+          {case: (3.0, "ucx+eager tcp_in_pieces") for case in ("tcp_in", "tcp_out")})
+    table = report.ratio_table(found).splitlines()
+    rows = [[cell.strip() for cell in row.split("|")[1:-1]] for row in table if row.startswith("|")]
+    check("columns", {len(row) for row in rows}, {11})
+    check("times bare UCX", {row[0]: row[8:] for row in rows if row[0].startswith("tcp")},
+          {"tcp_in": ["3.00", "ucx+eager tcp_in_pieces", "2.00"],
+           "tcp_out": ["3.00", "ucx+eager tcp_in_pieces", "3.00"], "tcp_cubic_in": ["", "", ""]})
+    without = [one for one in LINES if not report.is_bare(one["peer"])]
+    check("columns without it", "UCX" in report.ratio_table(report.ratios(without)), False)
 
 
 def check_tables():
@@ -74,8 +97,13 @@ def check_choice():
     check("of the section", measuring.peers_of("inproc"), ["onesum", "tf", "torch", "numpy"])
     check("by name", measuring.peers_of("shm", ["mpich+yield", "numpy", "oneccl"]), ["onesum", "mpich+yield", "oneccl"])
     check("nobody", measuring.peers_of("inproc", ["mpich"]), [])
-    check("as many cores", measuring.with_yielding(["onesum", "mpich"], 2, 2), ["onesum", "mpich"])
-    check("more ranks than cores", measuring.with_yielding(["onesum", "mpich", "mpich+yield", "gloo"], 4, 2),
+    check("bare UCX", measuring.peers_of("tcp", ["ucx", "ucx+eager", "ucx+unknown"]), ["onesum", "ucx", "ucx+eager"])
+    check("bare UCX elsewhere", [section for section in measuring.SECTIONS if section != "phys" and
+                                 measuring.peers_of(section, ["ucx"])], ["tcp", "tcp_cubic"])
+    check("ways of bare UCX", measuring.with_ways(["onesum", "ucx", "ucx+eager"], 2, 2),
+          ["onesum", "ucx", "ucx+eager"])
+    check("as many cores", measuring.with_ways(["onesum", "mpich"], 2, 2), ["onesum", "mpich"])
+    check("more ranks than cores", measuring.with_ways(["onesum", "mpich", "mpich+yield", "gloo"], 4, 2),
           ["onesum", "mpich", "mpich+yield", "gloo"])
     for peer in systems.ALL + ["onesum", "phys"]:
         for world in (2, 4):
@@ -115,7 +143,7 @@ def check_run():
 
 
 def run():
-    for one in (check_ratios, check_tables, check_choice, check_run):
+    for one in (check_ratios, check_bare, check_tables, check_choice, check_run):
         one()
     print("peers: good")
     return 0

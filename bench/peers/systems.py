@@ -61,7 +61,16 @@ MPI = {
 YIELDING = [*MPI, "oneccl"]  # which have a way +yield
 BETWEEN_PROCESSES = [*MPI, "oneccl", "gloo", "tf_mwms"]
 IN_ONE_PROCESS = ["tf", "torch", "numpy"]
-ALL = BETWEEN_PROCESSES + IN_ONE_PROCESS
+BOUNDS = ["ucx"]  # no systems: what one could not beat that is built on it
+ALL = BETWEEN_PROCESSES + IN_ONE_PROCESS + BOUNDS
+
+# Of bare UCX: as it comes, and as onesum sets it.
+UCX_TCP = {"UCX_TLS": "tcp", "UCX_NET_DEVICES": "lo"}
+UCX = {
+    "ucx": UCX_TCP,
+    "ucx+eager": {**UCX_TCP, "UCX_RNDV_THRESH": "inf", "UCX_ZCOPY_THRESH": "inf",
+                  "UCX_TCP_TX_SEG_SIZE": "264k", "UCX_TCP_RX_SEG_SIZE": "264k"},
+}
 
 # What pip installs where; Debian's Open MPI comes from Debian.
 WHEELS = {
@@ -119,6 +128,10 @@ def build(peer):
     if peer == "oneccl":
         shell(f"g++ -O2 -std=c++17 -I{INTEL}/include {SOURCES}/ccl_bench.cc -L{INTEL}/lib -lccl -lmpi "
               f"-Wl,-rpath,{INTEL}/lib -Wl,--allow-shlib-undefined -o {below('build/oneccl')}")
+    if peer == "ucx":
+        if subprocess.run("pkg-config --exists ucx", shell=True, check=False).returncode:
+            raise RuntimeError("needs libucx-dev and pkg-config")
+        shell(f"g++ -O2 -std=c++20 {SOURCES}/ucx_exchange.cc $(pkg-config --cflags --libs ucx) -o {below('build/ucx')}")
     if peer == "phys":
         shell(f"gcc -O3 -march=native -pthread {SOURCES}/phys.c -o {below('build/phys')}")
 
@@ -190,7 +203,7 @@ def command(peer, world, case, mode, what, tcp=False):
         return below("build/phys"), {}
     if base == "onesum":
         where = f"--devices {world}" if case.startswith("inproc") else \
-            f"--workers {world} --transport {'tcp' if tcp else 'shm'}"
+            f"--workers {world} --transport {'tcp' if tcp else 'shm'} --rounds 1"  # back to back, as the others
         return f"{TOOL} bench {where} --{mode} {what} --case {case} --json", {}
     if base in MPI:
         mpi = MPI[base]
@@ -204,6 +217,8 @@ def command(peer, world, case, mode, what, tcp=False):
             environment.update(CCL_YIELD="sched_yield", I_MPI_THREAD_YIELD="2")
         options = MPI["impi"]["tcp"] if tcp else ""
         return f"{MPI['impi']['run']} {options} -n {world} {below('build/oneccl')} {arguments}", environment
+    if base == "ucx":
+        return f"{below('build/ucx')} {peer} {case} {world} {what}", UCX[peer]
     if base == "gloo":
         port = str(free_ports(1)[0])
         ranks = [{"RANK": str(rank), "WORLD_SIZE": str(world), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}

@@ -112,11 +112,27 @@ double ratio(const Series& one, const Series& other) {
   return median_of(std::move(ratios));
 }
 
+namespace {
+
+// Memory between workers is taken at its first use, and used by turns.
+void warm_up(Subject& subject, Lockstep& lockstep) {
+  constexpr std::size_t kCalls = 8;
+  constexpr double kShort = 0.05;  // seconds
+  const double first = lockstep.largest(timed_calls(subject, 1));
+  if (lockstep.size() > 1) subject.call(first < kShort ? kCalls : 1);
+}
+
+}  // namespace
+
 void measure_round(Subject& subject, const Budget& budget, Series& series, Lockstep& lockstep) {
   const Quota quota(budget, series.rounds.size());
   subject.begin_round();
   lockstep.barrier();
-  subject.call(1);
+  if (series.rounds.empty()) {
+    warm_up(subject, lockstep);
+  } else {
+    subject.call(1);
+  }
   if (series.group == 0) series.group = find_group(subject, lockstep);
   std::vector<double> samples;
   const auto start = now();
