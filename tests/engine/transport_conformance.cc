@@ -2,16 +2,14 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
-#include <deque>
-#include <iterator>
-#include <set>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include <poll.h>
+
+#include "engine/transport_player.h"
 
 namespace onesum::engine::testing {
 
@@ -26,198 +24,6 @@ constexpr std::uint64_t kSlowness = 10;
 #else
 constexpr std::uint64_t kSlowness = 1;
 #endif
-
-using Content = std::vector<std::byte>;
-
-std::uint64_t mix(std::uint64_t a, std::uint64_t b) { return Dice(a * 0x9E3779B97F4A7C15U + b).next(); }
-
-std::uint64_t pair_key(std::uint64_t beat, int from, int to) {
-  return mix(mix(beat, static_cast<std::uint64_t>(from)), static_cast<std::uint64_t>(to));
-}
-
-// A common message is the same for whoever reads it.
-std::uint64_t key_of(const Beat& beat, int from, int to, const Place& place) {
-  if (place.box == Box::kCommon) return mix(pair_key(beat.number, from, from), place.offset);
-  return mix(pair_key(beat.number, from, to), place.number);
-}
-
-// What a message holds: alike for no two messages.
-void write_content(std::byte* to, std::size_t bytes, std::uint64_t key) {
-  std::size_t at = 0;
-  for (std::uint64_t word = key; at + sizeof word <= bytes; at += sizeof word, word += 0x0123456789ABCDEFU)
-    std::memcpy(to + at, &word, sizeof word);
-  for (; at < bytes; ++at) to[at] = static_cast<std::byte>(key + at);
-}
-
-// Who sends what in a beat, by dice that both ends throw alike: nothing, everything the limits allow in one
-// message, or some messages of odd sizes. `peer` is left to the caller.
-std::vector<Place> random_places(const Limits& limits, std::uint64_t beat, int from, int to) {
-  static constexpr std::size_t kSizes[] = {0, 1, 63, 64, 65, 8, 997, 4099};
-  Dice dice(pair_key(beat, from, to));
-  if (dice.below(6) == 0) return {};
-  if (dice.below(12) == 0)
-    return {{.number = 0, .offset = kMessageHeader, .bytes = limits.bytes - kMessageHeader}};
-  std::vector<Place> places;
-  std::size_t end = 0;
-  for (std::uint64_t left = 1 + dice.below(limits.messages); left > 0; --left) {
-    const std::size_t bytes = kSizes[dice.below(std::size(kSizes))];
-    const std::size_t offset =
-        (end + kMessageAlignment - 1) / kMessageAlignment * kMessageAlignment + kMessageHeader;
-    if (offset + bytes > limits.bytes) break;
-    places.push_back({.number = static_cast<std::uint32_t>(places.size()), .offset = offset, .bytes = bytes});
-    end = offset + bytes;
-  }
-  return places;
-}
-
-// A rank that sends and receives whole beats and looks at every byte.
-class Player {
- public:
-  Player(Rank& self, Waiting how) : self_(self), transport_(self.transport()), how_(how) {}
-
-  // A beat under way, and what is left of it.
-  struct Underway {
-    Beat beat;
-    std::vector<Place> outgoing;
-    std::vector<Place> incoming;
-    std::vector<Place> awaited;
-  };
-
-  // Up to `window` beats at a time; `next` gives them, with their places, and none at the end.
-  template <class Next>
-  void play_overlapped(unsigned window, const Next& next) {
-    std::deque<Underway> underway;
-    bool is_more = true;
-    while (true) {
-      while (is_more && underway.size() < window) {
-        Underway begun;
-        is_more = next(begun);
-        if (!is_more) break;
-        begun.awaited = begun.incoming;
-        underway.push_back(std::move(begun));
-        transport_.begin(underway.back().beat, underway.back().incoming);
-      }
-      if (underway.empty()) return;
-      self_.await([&] { return advance(underway); }, how_,
-                  "beat " + std::to_string(underway.front().beat.number));
-      const Underway& done = underway.front();
-      for (const Place& place : done.incoming) check(done.beat, place, "when the beat ends");
-      transport_.finish(done.beat);
-      underway.pop_front();
-    }
-  }
-
-  // The last one has its turn first; says whether the first one is done.
-  bool advance(std::deque<Underway>& underway) {
-    for (auto it = underway.rbegin(); it != underway.rend(); ++it) {
-      std::erase_if(it->outgoing, [&](const Place& place) { return try_send(it->beat, place); });
-      std::erase_if(it->awaited, [&](const Place& place) { return try_receive(it->beat, place); });
-    }
-    return underway.front().outgoing.empty() && underway.front().awaited.empty();
-  }
-
-  // All places of a beat, at this rank's side.
-  void play(const Beat& beat, std::vector<Place> outgoing, const std::vector<Place>& incoming) {
-    transport_.begin(beat, incoming);
-    std::vector<Place> awaited = incoming;
-    self_.await(
-        [&] {
-          std::erase_if(outgoing, [&](const Place& place) { return try_send(beat, place); });
-          std::erase_if(awaited, [&](const Place& place) { return try_receive(beat, place); });
-          return outgoing.empty() && awaited.empty();
-        },
-        how_, "beat " + std::to_string(beat.number));
-    self_.nap_now_and_then();
-    for (const Place& place : incoming) check(beat, place, "when the beat ends");
-    transport_.finish(beat);
-  }
-
-  bool try_send(const Beat& beat, const Place& place) {
-    const bool is_common = place.box == Box::kCommon;
-    if (is_common ? transport_.reader_of_common(beat) >= 0 : !transport_.may_send(beat, place.peer))
-      return false;
-    if (!is_common || common_written_.emplace(beat.number, place.offset).second) {
-      std::byte* const box = transport_.outbox(place.box, place.peer, phase(beat));
-      write_content(box + place.offset, place.bytes, key_of(beat, self_.number(), place.peer, place));
-    }
-    transport_.send(beat, place);
-    return true;
-  }
-
-  bool try_receive(const Beat& beat, const Place& place) {
-    const Arrival arrival = transport_.arrival(beat, place);
-    if (arrival == Arrival::kNotYet) return false;
-    if (arrival != Arrival::kHere) self_.fail(name_of(beat, place) + " is a mismatch or corrupt");
-    check(beat, place, "when it arrives");
-    return true;
-  }
-
- private:
-  unsigned phase(const Beat& beat) const {
-    return static_cast<unsigned>(beat.number % transport_.limits().phases);
-  }
-  static std::string name_of(const Beat& beat, const Place& place) {
-    return "message " + std::to_string(place.number) + " of beat " + std::to_string(beat.number) +
-           " from rank " + std::to_string(place.peer) + " (" + std::to_string(place.bytes) + " bytes at " +
-           std::to_string(place.offset) + ")";
-  }
-  void check(const Beat& beat, const Place& place, const std::string& when) {
-    expected_.resize(place.bytes);
-    write_content(expected_.data(), place.bytes, key_of(beat, place.peer, self_.number(), place));
-    const std::byte* const box = transport_.inbox(place.box, place.peer, phase(beat));
-    const std::byte* const found = box + place.offset;
-    if (!std::equal(expected_.begin(), expected_.end(), found))
-      self_.fail(name_of(beat, place) + " has wrong bytes " + when);
-  }
-
-  Rank& self_;
-  Transport& transport_;
-  Waiting how_;
-  Content expected_;
-  std::set<std::pair<std::uint64_t, std::size_t>> common_written_;  // beats and offsets
-};
-
-// Common messages, each for some ranks, by dice that everyone throws alike. `numbers`: of the messages
-// before, by rank.
-constexpr std::uint32_t kMostCommon = 2;
-std::vector<Place> common_places(const Rank& self, std::uint64_t beat, int from,
-                                 std::vector<std::uint32_t>& numbers) {
-  Dice dice(pair_key(beat, from, -1));
-  std::vector<Place> places;
-  std::size_t offset = kMessageHeader;
-  for (std::uint64_t left = 1 + dice.below(kMostCommon); left > 0; --left) {
-    const std::size_t bytes = dice.below(1000);
-    for (int to = 0; to < self.size(); ++to) {
-      const bool is_read = dice.below(3) != 0;
-      const bool is_here = from == self.number() || to == self.number();
-      if (to == from || !is_read || !is_here) continue;
-      const int peer = from == self.number() ? to : from;
-      if (!self.transport().near_boxes(peer).has_common) continue;
-      places.push_back({.peer = peer,
-                        .number = numbers.at(static_cast<std::size_t>(peer))++,
-                        .offset = offset,
-                        .bytes = bytes,
-                        .box = Box::kCommon});
-    }
-    offset += (bytes / kMessageAlignment + 1) * kMessageAlignment + kMessageHeader;
-  }
-  return places;
-}
-
-// A beat's messages between this rank and all others, by dice.
-std::vector<Place> places_of(const Rank& self, std::uint64_t beat, bool outgoing) {
-  std::vector<Place> all;
-  for (int peer = 0; peer < self.size(); ++peer) {
-    if (peer == self.number()) continue;
-    const int from = outgoing ? self.number() : peer;
-    const int to = outgoing ? peer : self.number();
-    for (Place place : random_places(self.transport().limits(), beat, from, to)) {
-      place.peer = peer;
-      all.push_back(place);
-    }
-  }
-  return all;
-}
 
 }  // namespace
 
@@ -235,20 +41,6 @@ Script all_to_all(std::uint64_t beats, Waiting how) {
 }
 
 namespace {
-
-std::vector<Place> with_common(const Rank& self, std::uint64_t beat, bool outgoing,
-                               std::vector<Place> places) {
-  std::vector<std::uint32_t> numbers(static_cast<std::size_t>(self.size()));
-  const std::uint32_t others = self.transport().limits().messages - kMostCommon;
-  std::erase_if(places, [&](const Place& place) { return place.number >= others; });
-  for (const Place& place : places) ++numbers.at(static_cast<std::size_t>(place.peer));
-  for (int rank = 0; rank < self.size(); ++rank) {
-    if ((rank == self.number()) != outgoing) continue;
-    const std::vector<Place> more = common_places(self, beat, rank, numbers);
-    places.insert(places.end(), more.begin(), more.end());
-  }
-  return places;
-}
 
 // As all_to_all, with several beats under way, and tiny and common messages where the transport has them.
 Script overlapped(std::uint64_t beats, unsigned window, Waiting how) {

@@ -32,8 +32,8 @@ void set(const Config& config, const char* name, const std::string& value) {
 
 // Receivers wait for most messages before they are sent and have room for the others, so that nothing is
 // gained by asking them first (rendezvous). Messages are copied to UCX's buffers, which are small by default
-// and here have room for the longest message: without that copy UCX 1.13 ends the process with a failed
-// assertion if a peer dies while it is being sent to.
+// and here have room for a whole copy of an outbox as it is by default: without that copy UCX 1.13 ends the
+// process with a failed assertion if a peer dies while it is being sent to.
 void tune_for_tcp(const Config& config) {
   set(config, "RNDV_THRESH", "inf");
   set(config, "ZCOPY_THRESH", "inf");

@@ -1,0 +1,141 @@
+// A rank that plays beats over a transport and looks at every byte; who sends what is decided by dice that
+// all ranks throw alike.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/transport.h"
+#include "engine/transport_ranks.h"
+
+namespace onesum::engine::testing {
+
+using Content = std::vector<std::byte>;
+
+// What a message holds, by its key: alike for no two messages, but common ones, which are the same for
+// whoever reads them.
+std::uint64_t key_of(const Beat& beat, int from, int to, const Place& place);
+void write_content(std::byte* to, std::size_t bytes, std::uint64_t key);
+
+// A beat's messages between this rank and all others: nothing, everything the limits allow in one message, or
+// some messages of odd sizes.
+std::vector<Place> places_of(const Rank& self, std::uint64_t beat, bool outgoing);
+
+// These, and common messages for some of the ranks that have such.
+std::vector<Place> with_common(const Rank& self, std::uint64_t beat, bool outgoing,
+                               std::vector<Place> places);
+
+// A rank that sends and receives whole beats and looks at every byte.
+class Player {
+ public:
+  Player(Rank& self, Waiting how) : self_(self), transport_(self.transport()), how_(how) {}
+
+  // A beat under way, and what is left of it.
+  struct Underway {
+    Beat beat;
+    std::vector<Place> outgoing;
+    std::vector<Place> incoming;
+    std::vector<Place> awaited;
+  };
+
+  // Up to `window` beats at a time; `next` gives them, with their places, and none at the end.
+  template <class Next>
+  void play_overlapped(unsigned window, const Next& next) {
+    std::deque<Underway> underway;
+    bool is_more = true;
+    while (true) {
+      while (is_more && underway.size() < window) {
+        Underway begun;
+        is_more = next(begun);
+        if (!is_more) break;
+        begun.awaited = begun.incoming;
+        underway.push_back(std::move(begun));
+        transport_.begin(underway.back().beat, underway.back().incoming);
+      }
+      if (underway.empty()) return;
+      self_.await([&] { return advance(underway); }, how_,
+                  "beat " + std::to_string(underway.front().beat.number));
+      const Underway& done = underway.front();
+      for (const Place& place : done.incoming) check(done.beat, place, "when the beat ends");
+      transport_.finish(done.beat);
+      underway.pop_front();
+    }
+  }
+
+  // The last one has its turn first; says whether the first one is done.
+  bool advance(std::deque<Underway>& underway) {
+    for (auto it = underway.rbegin(); it != underway.rend(); ++it) {
+      std::erase_if(it->outgoing, [&](const Place& place) { return try_send(it->beat, place); });
+      std::erase_if(it->awaited, [&](const Place& place) { return try_receive(it->beat, place); });
+    }
+    return underway.front().outgoing.empty() && underway.front().awaited.empty();
+  }
+
+  // All places of a beat, at this rank's side.
+  void play(const Beat& beat, std::vector<Place> outgoing, const std::vector<Place>& incoming) {
+    transport_.begin(beat, incoming);
+    std::vector<Place> awaited = incoming;
+    self_.await(
+        [&] {
+          std::erase_if(outgoing, [&](const Place& place) { return try_send(beat, place); });
+          std::erase_if(awaited, [&](const Place& place) { return try_receive(beat, place); });
+          return outgoing.empty() && awaited.empty();
+        },
+        how_, "beat " + std::to_string(beat.number));
+    self_.nap_now_and_then();
+    for (const Place& place : incoming) check(beat, place, "when the beat ends");
+    transport_.finish(beat);
+  }
+
+  bool try_send(const Beat& beat, const Place& place) {
+    const bool is_common = place.box == Box::kCommon;
+    if (is_common ? transport_.reader_of_common(beat) >= 0 : !transport_.may_send(beat, place.peer))
+      return false;
+    if (!is_common || common_written_.emplace(beat.number, place.offset).second) {
+      std::byte* const box = transport_.outbox(place.box, place.peer, phase(beat));
+      write_content(box + place.offset, place.bytes, key_of(beat, self_.number(), place.peer, place));
+    }
+    transport_.send(beat, place);
+    return true;
+  }
+
+  bool try_receive(const Beat& beat, const Place& place) {
+    const Arrival arrival = transport_.arrival(beat, place);
+    if (arrival == Arrival::kNotYet) return false;
+    if (arrival != Arrival::kHere) self_.fail(name_of(beat, place) + " is a mismatch or corrupt");
+    check(beat, place, "when it arrives");
+    return true;
+  }
+
+ private:
+  unsigned phase(const Beat& beat) const {
+    return static_cast<unsigned>(beat.number % transport_.limits().phases);
+  }
+  static std::string name_of(const Beat& beat, const Place& place) {
+    return "message " + std::to_string(place.number) + " of beat " + std::to_string(beat.number) +
+           " from rank " + std::to_string(place.peer) + " (" + std::to_string(place.bytes) + " bytes at " +
+           std::to_string(place.offset) + ")";
+  }
+  void check(const Beat& beat, const Place& place, const std::string& when) {
+    expected_.resize(place.bytes);
+    write_content(expected_.data(), place.bytes, key_of(beat, place.peer, self_.number(), place));
+    const std::byte* const box = transport_.inbox(place.box, place.peer, phase(beat));
+    const std::byte* const found = box + place.offset;
+    if (!std::equal(expected_.begin(), expected_.end(), found))
+      self_.fail(name_of(beat, place) + " has wrong bytes " + when);
+  }
+
+  Rank& self_;
+  Transport& transport_;
+  Waiting how_;
+  Content expected_;
+  std::set<std::pair<std::uint64_t, std::size_t>> common_written_;  // beats and offsets
+};
+
+}  // namespace onesum::engine::testing
