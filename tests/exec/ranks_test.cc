@@ -108,15 +108,16 @@ struct Layout {
   std::int32_t devices;  // of each
 };
 
-plan::Plan all_reduce(Layout layout, Algorithm algorithm, std::uint32_t shards, bool in_place) {
+plan::Plan all_reduce(Layout layout, Algorithm algorithm, std::uint32_t shards, bool in_place,
+                      Element element) {
   collective::Topology topology;
   collective::Task task;
   for (std::int32_t device = 0; device < layout.workers * layout.devices; ++device) {
     topology.device_rank.push_back(device / layout.devices);
-    task.replicas.push_back({device, Element::kFloat32});
+    task.replicas.push_back({device, element});
     task.destinations.push_back({device, in_place ? device : -1});
   }
-  task.accumulator = task.output = Element::kFloat32;
+  task.output = element;
   collective::Scheme scheme;
   scheme.inside = Algorithm::kDirect;
   scheme.across = algorithm;
@@ -144,10 +145,12 @@ TEST(Ranks, CallsOfEveryKindOneAfterTheOther) {
       Ranks ranks(layout.workers, {8192, 64, phases});
       std::uint32_t shards = 1;
       for (const std::size_t elements : {0, 1, 12, 13, 1009, 20011}) {
-        const std::size_t rounds = elements > 20000 ? 3 : 1;
+        const std::size_t rounds = elements > 20000 ? 2 : 1;
         for (const bool in_place : {false, true}) {
+          // Partial sums of 16-bit floats are wider than these, and kept beside them.
+          const Element element = in_place ? Element::kFloat32 : Element::kBFloat16;
           for (const Algorithm algorithm : kAlgorithms) {
-            run_and_expect(ranks, all_reduce(layout, algorithm, shards, in_place), elements, rounds);
+            run_and_expect(ranks, all_reduce(layout, algorithm, shards, in_place, element), elements, rounds);
             shards = 3 - shards;
           }
         }
