@@ -45,7 +45,7 @@ std::span<const std::uint8_t> tree_of(std::int64_t sources) {
 // A reduction of whole vectors, cut into segments as an executor would.
 class Reduction {
  public:
-  Reduction(DeviceEngine& engine, ReduceForm form, std::size_t count, bool in_place)
+  Reduction(ThreadedEngine& engine, ReduceForm form, std::size_t count, bool in_place)
       : engine_(engine), form_(form), count_(count) {
     for (std::size_t i = 0; i < form_.merges.size(); ++i)
       from_.push_back(allocate(count * size_of(form_.input)));
@@ -85,7 +85,7 @@ class Reduction {
     return static_cast<std::byte*>(memory);
   }
 
-  DeviceEngine& engine_;
+  ThreadedEngine& engine_;
   ReduceForm form_;
   std::size_t count_;
   std::size_t segment_ = 0;

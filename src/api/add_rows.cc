@@ -27,7 +27,7 @@ struct Segment {
 
 class Adder {
  public:
-  Adder(const RowSums& sums, engine::DeviceEngine& engine, Clock::time_point deadline)
+  Adder(const RowSums& sums, engine::ThreadedEngine& engine, Clock::time_point deadline)
       : sums_(sums),
         engine_(engine),
         deadline_(deadline),
@@ -142,7 +142,7 @@ class Adder {
   }
 
   const RowSums& sums_;
-  engine::DeviceEngine& engine_;
+  engine::ThreadedEngine& engine_;
   Clock::time_point deadline_;
   std::size_t result_bytes_;               // of a row
   std::vector<const std::byte*> sources_;  // of each occurrence
@@ -153,7 +153,7 @@ class Adder {
 
 }  // namespace
 
-void add_rows(const RowSums& sums, engine::DeviceEngine& engine, Clock::time_point deadline) {
+void add_rows(const RowSums& sums, engine::ThreadedEngine& engine, Clock::time_point deadline) {
   if (sums.row_elements > 0 && !sums.groups.rows.empty()) Adder(sums, engine, deadline).run();
 }
 

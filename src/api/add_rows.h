@@ -19,6 +19,6 @@ struct RowSums {
 };
 
 // Throws deadline_exceeded, with the destinations incomplete, if it is not done by then.
-void add_rows(const RowSums& sums, engine::DeviceEngine& engine, Clock::time_point deadline);
+void add_rows(const RowSums& sums, engine::ThreadedEngine& engine, Clock::time_point deadline);
 
 }  // namespace onesum::api

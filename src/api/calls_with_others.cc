@@ -245,8 +245,10 @@ std::unique_ptr<api::BoundCall> CrossDeviceOps::Impl::bind_joint(const api::Call
   planner::Planned planned = planner.plan(joint.request);
   warn_of_nccl(traits.kind, planned);
   std::string text = joint.words->text;
+  const auto is_here = [&](std::size_t device) { return planned.plan->device_rank[device] == session.rank(); };
+  exec::Site site = session.site(api::host_engine(), api::queued_engines_of(planned.devices, is_here));
   return std::make_unique<api::BoundCall>(
-      traits, std::move(planned), session.site(api::host_engine()),
+      traits, std::move(planned), site,
       api::Crossed{&session.transport(), joint.fingerprint, std::move(text),
                    api::Session::KnownCall(session, std::move(joint.words))});
 }

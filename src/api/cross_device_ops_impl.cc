@@ -10,6 +10,7 @@
 #include "api/accumulation_caller.h"
 #include "api/dense_copies.h"
 #include "api/engines.h"
+#include "api/worker_devices.h"
 #include "api/machine_constants.h"
 #include "api/merge_rows.h"
 #include "base/log.h"
@@ -25,8 +26,12 @@ constexpr std::chrono::minutes kDefaultTimeout{30};
 
 planner::Placement placement_of(const Cluster& cluster, const planner::Policy& policy) {
   const Cluster::State& state = cluster.state();
-  return {state.shared_defaults(), state.devices, state.workers, state.hosts,
-          policy.all_workers,      state.machines};
+  const bool has_others = state.session != nullptr;
+  const auto why_not_served = [has_others, own = api::worker_of(state.defaults)](const Device& device) {
+    return has_others && api::worker_of(device) != own ? std::string() : api::why_not_served(device);
+  };
+  return {state.shared_defaults(), state.devices,  state.workers, state.hosts,
+          policy.all_workers,      state.machines, why_not_served};
 }
 
 plan::CostConstants constants_of(const Cluster& cluster) {
@@ -172,7 +177,9 @@ std::unique_ptr<api::BoundCall> CrossDeviceOps::Impl::bind(const api::CallTraits
     }
   }
   warn_of_nccl(traits.kind, planned);
-  return std::make_unique<api::BoundCall>(traits, std::move(planned), exec::Site{api::host_engine()});
+  exec::Site site{api::host_engine()};
+  site.queued = api::queued_engines_of(planned.devices, [](std::size_t) { return true; });
+  return std::make_unique<api::BoundCall>(traits, std::move(planned), site);
 }
 
 void CrossDeviceOps::Impl::warn_of_nccl(planner::CallKind kind, const planner::Planned& planned) {

@@ -13,6 +13,7 @@
 #include <onesum/error.h>
 
 #include "api/outboxes.h"
+#include "base/amounts.h"
 #include "base/log.h"
 #include "engine/faulty/faulty_transport.h"
 #include "engine/host/host_engine.h"
@@ -192,10 +193,10 @@ class TransportMaker {
 
 }  // namespace
 
-engine::DeviceEngine& host_engine() {
+engine::ThreadedEngine& host_engine() {
   // Deliberately not destroyed (see the header); the static pointer keeps it reachable. If creating it
   // throws, the next call tries again.
-  static engine::DeviceEngine* const host =
+  static engine::ThreadedEngine* const host =
       engine::make_host_engine(host_options(process_config())).release();
   return *host;
 }
@@ -204,13 +205,53 @@ MadeTransport make_transport(const TransportRequest& request, cluster::Epoch& ep
   return TransportMaker(request, epoch).make();
 }
 
+const engine::GpuSearch& gpus() {
+  static const engine::GpuSearch* const search = [] {
+    const Config& config = process_config();
+    auto found = std::make_unique<engine::GpuSearch>(
+        engine::find_gpus({.plugin = config.cuda_plugin, .pool_bytes = config.pool_bytes}));
+    log(LogLevel::kInfo, found->platform == nullptr
+                             ? "no GPUs: " + found->reason
+                             : fmt::format("{} of {}, by {}", counted(static_cast<std::size_t>(found->platform->devices()), "GPU"),
+                                           found->platform->description(), found->plugin));
+    return found.release();
+  }();
+  return *search;
+}
+
+std::string why_not_served(const Device& device) {
+  if (!device.type() || *device.type() == "CPU") return {};
+  if (*device.type() != "GPU") return "no engine for " + *device.type() + " devices is there";
+  const engine::GpuSearch& found = gpus();
+  if (found.platform == nullptr) return "no GPU was found: " + found.reason;
+  const int there = found.platform->devices();
+  if (device.index().value_or(0) < there) return {};
+  return fmt::format("this process has {}", counted(static_cast<std::size_t>(there), "GPU"));
+}
+
+engine::QueuedEngine* queued_engine_of(const Device& device) {
+  const std::string reason = why_not_served(device);
+  if (!reason.empty()) throw Error(ErrorCode::kUnavailable, "device " + device.to_string() + ": " + reason);
+  if (!device.type() || *device.type() == "CPU") return nullptr;
+  return &gpus().platform->device(device.index().value_or(0));
+}
+
 engine::DeviceEngine& engine_of(const Device& device) {
-  if (device.type() && *device.type() != "CPU") {
-    const std::string kind = *device.type() == "GPU" ? "GPUs yet" : "devices of type " + *device.type();
-    throw Error(ErrorCode::kUnavailable, "device " + device.to_string() + ": this build has no engine for " +
-                                             kind + "; expected a CPU");
-  }
+  engine::QueuedEngine* const queued = queued_engine_of(device);
+  if (queued != nullptr) return *queued;
   return host_engine();
+}
+
+std::vector<engine::QueuedEngine*> queued_engines_of(std::span<const Device> devices,
+                                                     const std::function<bool(std::size_t)>& is_here) {
+  std::vector<engine::QueuedEngine*> engines(devices.size());
+  for (std::size_t d = 0; d < devices.size(); ++d) {
+    if (is_here(d)) engines[d] = queued_engine_of(devices[d]);
+  }
+  if (std::ranges::all_of(engines, [](const engine::QueuedEngine* engine) { return engine == nullptr; })) {
+    return {};
+  }
+  return engines;
 }
 
 }  // namespace onesum::api

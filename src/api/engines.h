@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -17,13 +18,17 @@
 #include "base/config.h"
 #include "cluster/epoch.h"
 #include "engine/device.h"
+#include "engine/gpu.h"
 #include "engine/transport.h"
 
 namespace onesum::api {
 
 // The engine for CPU memory. Throws what is wrong with the settings (invalid_argument) until they can be
 // used.
-engine::DeviceEngine& host_engine();
+engine::ThreadedEngine& host_engine();
+
+// The GPUs of this process, looked for once, when somebody asks.
+const engine::GpuSearch& gpus();
 
 // What is to carry messages between this rank and the others.
 struct TransportRequest {
@@ -49,7 +54,18 @@ struct MadeTransport {
 // the choice does not reach all of them, and the epoch's verdict if it ends meanwhile.
 MadeTransport make_transport(const TransportRequest& request, cluster::Epoch& epoch);
 
-// The engine that serves a device, by its type (absent: CPU). Throws unavailable for a type without engine.
+// The engine that serves a device, by its type (absent: CPU) and, of GPUs, its index (absent: 0). Throws
+// unavailable for a type without engine, and for a GPU that is not there, saying why.
 engine::DeviceEngine& engine_of(const Device& device);
+
+// Why there is no engine for a device; empty: there is one.
+std::string why_not_served(const Device& device);
+
+// As engine_of; null: the host's threads work for it.
+engine::QueuedEngine* queued_engine_of(const Device& device);
+
+// Those of several devices; of others, for which `is_here` says no, null. Empty: there is none.
+std::vector<engine::QueuedEngine*> queued_engines_of(std::span<const Device> devices,
+                                                     const std::function<bool(std::size_t)>& is_here);
 
 }  // namespace onesum::api

@@ -275,7 +275,7 @@ void MergeRows::write(const Merge& merge, const IndexedSlices& concatenation, st
                      .row_elements = with_rows(merge.shape, 1).elements(),
                      .values = static_cast<const std::byte*>(concatenation.values.memory()),
                      .destinations = destinations};
-  add_rows(sums, engine_of(merge.here.front()), deadline);
+  add_rows(sums, host_engine(), deadline);
   if (merge.index_dtype == DType::kInt64) {
     write_indices<std::int64_t>(merge.groups, results);
   } else {

@@ -105,12 +105,12 @@ void Session::count(std::size_t bytes, const exec::Waiting& waiting) noexcept {
 
 const plan::CostConstants& Session::constants() const noexcept { return options_.community->constants; }
 
-exec::Site Session::site(engine::DeviceEngine& engine) const {
+exec::Site Session::site(engine::ThreadedEngine& host, std::vector<engine::QueuedEngine*> queued) const {
   std::vector<engine::NearBoxes> near(static_cast<std::size_t>(epoch_->size()));
   for (int rank = 0; rank < epoch_->size(); ++rank) {
     if (rank != epoch_->rank()) near[static_cast<std::size_t>(rank)] = transport_->near_boxes(rank);
   }
-  return {engine, epoch_->rank(), transport_->limits(), std::move(near)};
+  return {host, epoch_->rank(), transport_->limits(), std::move(near), std::move(queued)};
 }
 
 // Looks after a run: who is waited for, whether it lives and gets on.

@@ -67,7 +67,7 @@ class Session {
   const std::optional<std::uint32_t>& life() const noexcept { return options_.life; }
   cluster::Epoch& epoch() noexcept { return *epoch_; }
   engine::Transport& transport() noexcept { return *transport_; }
-  exec::Site site(engine::DeviceEngine& engine) const;
+  exec::Site site(engine::ThreadedEngine& host, std::vector<engine::QueuedEngine*> queued) const;
 
   // While it lives, this worker is in a call. Throws the verdict if the session has ended.
   class Call {
@@ -107,13 +107,13 @@ class Session {
     [[noreturn]] void end_after(const std::exception_ptr& exception);
 
     // Does something that all workers do alike after join(). What it refuses all refuse; whatever else goes
-    // wrong is this worker's own trouble and ends the session.
+    // wrong, such as a device that only this one lacks, is this worker's own trouble and ends the session.
     template <class Work>
     auto alike(const Work& work) {
       try {
         return work();
       } catch (const Error& error) {
-        if (error.code() != ErrorCode::kResourceExhausted && error.code() != ErrorCode::kInternal) throw;
+        if (is_refusal(error.code())) throw;
         end_after(std::current_exception());
       } catch (...) {
         end_after(std::current_exception());
@@ -130,6 +130,9 @@ class Session {
 
    private:
     class Watch;
+    static bool is_refusal(ErrorCode code) noexcept {
+      return code == ErrorCode::kInvalidArgument || code == ErrorCode::kUnimplemented;
+    }
     JointCall join_with(const planner::Request& mine, std::exception_ptr refusal);
     std::vector<cluster::Statement> exchange(const cluster::Statement& mine,
                                              const std::exception_ptr& refusal);

@@ -135,7 +135,7 @@ struct Scatter {
   }
 };
 
-std::uint32_t segments_for(std::size_t bytes, const engine::DeviceEngine& engine) noexcept {
+std::uint32_t segments_for(std::size_t bytes, const engine::ThreadedEngine& engine) noexcept {
   const std::size_t worthwhile = bytes / std::max<std::size_t>(1, engine.segment_bytes()) + 1;
   return static_cast<std::uint32_t>(std::min<std::size_t>(worthwhile, engine.threads()));
 }
@@ -214,7 +214,7 @@ Tensor densify(const IndexedSlices& slices, const Shape& dense_shape, DType accu
   const std::vector<std::size_t> indices = checked_indices(slices, dense_rows, name);
   Tensor dense = Tensor::empty(accumulate_as, dense_shape, slices.values.device());
   if (dense_shape.elements() == 0) return dense;
-  engine::DeviceEngine& engine = engine_of(slices.values.device());
+  engine::ThreadedEngine& engine = host_engine();
   with_types(
       slices.values.dtype(), accumulate_as,
       [&]<class Input, class Accumulator>(Type<Input>, Type<Accumulator>) {

@@ -45,6 +45,11 @@ void set_outbox_bytes(Config& config, std::string_view name, std::string_view va
   config.outbox_bytes = *bytes;
 }
 
+void set_cuda_plugin(Config& config, std::string_view name, std::string_view value) {
+  if (value.empty()) refuse(name, value, "the path of libonesum_cuda.so");
+  config.cuda_plugin = value;
+}
+
 void set_log(Config& config, std::string_view name, std::string_view value) {
   for (const LogLevel level : kLogLevels) {
     if (value == to_string(level)) {
@@ -153,9 +158,10 @@ struct Setting {
   std::string_view name;
   void (*set)(Config&, std::string_view name, std::string_view value);
 };
-constexpr std::array<Setting, 17> kSettings = {{
+constexpr std::array<Setting, 18> kSettings = {{
     {"ONESUM_THREADS", set_threads},
     {"ONESUM_POOL_BYTES", set_pool_bytes},
+    {"ONESUM_CUDA_PLUGIN", set_cuda_plugin},
     {"ONESUM_LOG", set_log},
     {"ONESUM_RANK", set_rank},
     {"ONESUM_SIZE", set_size},

@@ -33,6 +33,8 @@ struct Config {
   std::optional<unsigned> threads;
   // ONESUM_POOL_BYTES, of freed memory kept for reuse; absent: the engine's choice.
   std::optional<std::size_t> pool_bytes;
+  // ONESUM_CUDA_PLUGIN: where the library for GPUs is; absent: beside this one.
+  std::optional<std::string> cuda_plugin;
   // ONESUM_LOG
   LogLevel log_level = LogLevel::kWarning;
   // ONESUM_REPORT; absent: nobody wants to know.

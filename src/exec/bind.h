@@ -13,12 +13,14 @@
 
 namespace onesum::exec {
 
-// What a program is bound for. All devices of the plan's ranks here are the engine's, which outlives it.
+// What a program is bound for. The engines outlive it.
 struct Site {
-  engine::DeviceEngine& engine;
+  engine::ThreadedEngine& host;
   OwnRank own{};            // the rank of this process; absent: the program holds the lanes of all ranks
   engine::Limits limits{};  // of the transport between processes; of messages inside one if bytes is 0
   std::vector<engine::NearBoxes> near{};  // of the transport, by rank; none: empty
+  // By device of the plan: the engine of those that work by themselves, null of the host's. None: empty.
+  std::vector<engine::QueuedEngine*> queued{};
 };
 
 // `tables`: of each pack.

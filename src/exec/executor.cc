@@ -4,10 +4,12 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include <onesum/error.h>
 
+#include "exec/fronts.h"
 #include "exec/patience.h"
 #include "exec/segments.h"
 
@@ -34,15 +36,37 @@ class Executor::Run {
         deadline_(deadline),
         caller_(caller),
         crossing_(crossing),
+        fronts_(instance.fronts_.get()),
         pointers_(instance.pointers(crossing_ == nullptr ? 0 : crossing_->first_beat)) {
     if (crossing_ != nullptr) patience_.emplace(crossing_->transport, crossing_->is_crowded);
   }
 
   Waiting to_end() {
+    if (fronts_ == nullptr) return work();
+    try {
+      fronts_->begin();
+      return work();
+    } catch (...) {
+      instance_.drain();
+      throw;
+    }
+  }
+
+ private:
+  using Open = Instance::Open;
+
+  // Steps between two looks at the clock. (Steps of many segments look at it by themselves.)
+  static constexpr std::uint64_t kStepsPerLook = 64;
+
+  // How long to look for a device's news before sleeping, and how long to sleep.
+  static constexpr std::uint32_t kLooksAtDevices = 1000;
+  static constexpr std::chrono::microseconds kDeviceNap{20};
+
+  Waiting work() {
     while (closed_ < program_.rounds.size()) {
       const std::uint64_t before = steps_ + closed_;
       for (std::size_t round = closed_; round < opened_; ++round) advance(open(round));
-      while (closed_ < opened_ && open(closed_).waiting == 0) close_first();
+      while (closed_ < opened_ && open(closed_).waiting == 0 && is_over(closed_)) close_first();
       const bool has_progressed = steps_ + closed_ != before;
       if (has_progressed) go_on();
       if (opened_ < program_.rounds.size() && opened_ < closed_ + program_.window) {
@@ -55,11 +79,16 @@ class Executor::Run {
     return waiting_;
   }
 
- private:
-  using Open = Instance::Open;
-
-  // Steps between two looks at the clock. (Steps of many segments look at it by themselves.)
-  static constexpr std::uint64_t kStepsPerLook = 64;
+  // Whether the devices have done what a round gave them, or somebody else waits for them.
+  bool is_over(std::size_t round) {
+    if (fronts_ == nullptr) return true;
+    const std::uint32_t lanes = open(round).round->num_lanes;
+    if (fronts_->may_return_early()) {
+      fronts_->hand_over(lanes);
+      return true;
+    }
+    return fronts_->are_done(round % program_.window, lanes);
+  }
 
   Open& open(std::size_t round) { return instance_.open_[round % program_.window]; }
 
@@ -69,6 +98,7 @@ class Executor::Run {
   void open_next() {
     Open& next = open(opened_);
     next.round = &program_.rounds[opened_];
+    next.number = opened_ % program_.window;
     std::fill_n(next.done.begin(), next.round->num_lanes, 0);
     std::fill_n(next.sent.begin(), next.round->num_postings, 0);
     next.waiting = 0;
@@ -121,13 +151,14 @@ class Executor::Run {
   }
 
   // Runs the steps of a lane until one has to wait; says whether the lane is at its end.
-  bool advance(Open& open, std::size_t lane) {
+  bool advance(Open& open, std::uint32_t lane) {
     const std::span<const BoundStep> steps = steps_of(open, lane);
     std::uint32_t& done = open.done[lane];
     for (; done < steps.size(); ++done) {
       const BoundStep& step = steps[done];
       if (!can_run(open, step)) return false;
-      perform(open, step);
+      if (fronts_ != nullptr && !is_in_order(open, lane, step)) return false;
+      perform(open, lane, step);
       if (++steps_ % kStepsPerLook == 0) check_deadline();
     }
     return true;
@@ -136,7 +167,7 @@ class Executor::Run {
   std::span<const std::uint32_t> sends(const BoundStep& step) const {
     return std::span(program_.sends).subspan(step.first_send, step.num_sends);
   }
-  static std::uint8_t& sent(Open& open, std::uint32_t posting) {
+  static std::uint32_t& sent(Open& open, std::uint32_t posting) {
     return open.sent[posting - open.round->first_posting];
   }
 
@@ -171,7 +202,15 @@ class Executor::Run {
     return crossing_->transport.may_send(open.beat, place.peer) ? -1 : place.peer;
   }
 
-  void perform(Open& open, const BoundStep& step) {
+  // Whether the step comes after what the lane did before, and what it waits for: on devices, too.
+  bool is_in_order(Open& open, std::uint32_t lane, const BoundStep& step) {
+    if (!fronts_->move(open.number, lane, step.unit)) return false;
+    if (step.op == plan::Op::kWait) return fronts_->follow(open.number, lane, step.wait_lane);
+    if (step.op != plan::Op::kRecv || program_.postings[step.posting].way != Way::kLocal) return true;
+    return fronts_->follow(open.number, lane, sent(open, step.posting) - 1);
+  }
+
+  void perform(Open& open, std::uint32_t lane, const BoundStep& step) {
     switch (step.op) {
       case plan::Op::kWait:
       case plan::Op::kRecv:
@@ -184,23 +223,27 @@ class Executor::Run {
         check_deadline();
         break;
       default:
-        if (step.num_segments > 0) run_arithmetic(step);
-        for (const std::uint32_t posting : sends(step)) send(open, posting);
+        if (step.num_segments > 0) run_arithmetic(open, lane, step);
+        for (const std::uint32_t posting : sends(step)) send(open, lane, posting);
         break;
     }
   }
 
-  void send(Open& open, std::uint32_t number) {
+  void send(Open& open, std::uint32_t lane, std::uint32_t number) {
     const Posting& posting = program_.postings[number];
     if (posting.way == Way::kLocal) {
-      sent(open, number) = 1;
+      sent(open, number) = lane + 1;
     } else {
       crossing_->transport.send(open.beat, posting.place);
     }
   }
 
-  void run_arithmetic(const BoundStep& step) const {
-    if (!run_segments(program_, step, pointers_, deadline_)) throw_expired();
+  void run_arithmetic(const Open& open, std::uint32_t lane, const BoundStep& step) const {
+    if (step.unit != kHost) {
+      give_segments(program_, step, pointers_, fronts_->give(open.number, lane));
+    } else if (!run_segments(program_, step, pointers_, deadline_)) {
+      throw_expired();
+    }
   }
 
   void check_deadline() const {
@@ -208,8 +251,20 @@ class Executor::Run {
   }
 
   void wait_for_others() {
+    if (fronts_ != nullptr && fronts_->are_under_way()) return wait_for_devices();
     if (crossing_ == nullptr) throw_stuck();
     if (!patience_->glance()) pause(peer_waited_for(open(closed_)));
+  }
+
+  // Devices do not wake anybody; messages that come meanwhile are looked for in every turn.
+  void wait_for_devices() {
+    if (crossing_ != nullptr) {
+      crossing_->transport.progress();
+      if (crossing_->watch.must_end()) crossing_->watch.look(-1, first_beat());
+    }
+    if (++looks_at_devices_ < kLooksAtDevices) return std::this_thread::yield();
+    check_deadline();
+    std::this_thread::sleep_for(kDeviceNap);
   }
 
   // The rank that the first lane that waits for one waits for; -1: none does.
@@ -247,6 +302,7 @@ class Executor::Run {
 
   // A wait, if there was one, is over.
   void go_on() {
+    looks_at_devices_ = 0;
     if (patience_) patience_->reset();
     if (!is_waiting_) return;
     is_waiting_ = false;
@@ -283,11 +339,13 @@ class Executor::Run {
   Deadline deadline_;
   FunctionCaller* caller_;
   const Crossing* crossing_;
+  Fronts* fronts_;  // null: there are no queued units
   std::byte* const* pointers_;
   std::size_t opened_ = 0;   // rounds
   std::size_t closed_ = 0;   // of these
   std::uint64_t steps_ = 0;  // done in all lanes
 
+  std::uint32_t looks_at_devices_ = 0;
   std::optional<Patience> patience_;
   Waiting waiting_;
   bool is_waiting_ = false;

@@ -43,7 +43,7 @@ unsigned window_of(const Messages& messages, unsigned phases, std::size_t rounds
 
 SlotNumbers::SlotNumbers(const plan::Plan& plan, const Messages& messages, std::size_t tensor_slots,
                          OwnRank own, unsigned most_phases, std::span<const engine::NearBoxes> near_boxes,
-                         std::size_t rounds)
+                         std::size_t rounds, std::size_t staging_slots)
     : temporaries(plan.buffers.size()),
       peers(peers_of(plan, messages, own)),
       near(near_boxes.begin(), near_boxes.end()) {
@@ -56,6 +56,8 @@ SlotNumbers::SlotNumbers(const plan::Plan& plan, const Messages& messages, std::
     if (plan.buffers[b].role == Role::kTemp) temporaries[b] = next++;
   }
   local_messages = next++;
+  staging = next;
+  next += static_cast<std::uint32_t>(staging_slots);
   of_round = next - static_cast<std::uint32_t>(tensor_slots);
   first_box = static_cast<std::uint32_t>(tensor_slots) + window * of_round;
 }

@@ -17,10 +17,12 @@ namespace onesum::exec {
 // The slots of memory that is not a tensor's (Program).
 struct SlotNumbers {
   SlotNumbers(const plan::Plan& plan, const Messages& messages, std::size_t tensor_slots, OwnRank own,
-              unsigned most_phases, std::span<const engine::NearBoxes> near_boxes, std::size_t rounds);
+              unsigned most_phases, std::span<const engine::NearBoxes> near_boxes, std::size_t rounds,
+              std::size_t staging_slots = 0);
 
   std::vector<std::uint32_t> temporaries;  // by buffer, of the first round; of others 0
-  std::uint32_t local_messages = 0;        // of the first round
+  std::uint32_t local_messages = 0;        // of the first round, as this:
+  std::uint32_t staging = 0;               // of the plan's first lane, if there are any
   std::uint32_t of_round = 0;              // how many slots of these a round has
   std::uint32_t first_box = 0;
   std::vector<int> peers;  // ascending
@@ -62,6 +64,7 @@ class Layout {
   std::size_t bytes_of(const plan::Buffer& buffer, plan::Chunks chunks) const;
   std::size_t bytes_of_temporary(const plan::Buffer& buffer) const;
 
+  std::size_t number() const noexcept { return number_; }  // of the round
   const Mail& mail() const noexcept { return mail_; }
   // Of each message of the plan; -1: the round does not have it.
   std::vector<std::int64_t> bytes_of_messages() const;

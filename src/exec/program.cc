@@ -1,8 +1,17 @@
 #include "exec/program.h"
 
 #include <algorithm>
+#include <chrono>
+
+#include "exec/fronts.h"
 
 namespace onesum::exec {
+namespace {
+
+// What a device was given takes milliseconds, unless it hangs.
+constexpr std::chrono::seconds kLongestDrain{10};
+
+}  // namespace
 
 Instance::Instance(std::shared_ptr<const Program> program, engine::Transport* transport)
     : program_(std::move(program)) {
@@ -23,10 +32,33 @@ Instance::Instance(std::shared_ptr<const Program> program, engine::Transport* tr
     open.sent.resize(most_postings);
   }
   if (!p.peers.empty()) find_boxes(*transport);
+  if (!p.queued.empty()) fronts_ = std::make_unique<Fronts>(p, p.window, most_lanes);
+  allocate_memory();
+}
+
+Instance::~Instance() {
+  if (fronts_ != nullptr) drain();
+  release_memory();
+}
+
+void Instance::set_callers(std::span<const CallerStream> streams, bool may_return_early) {
+  fronts_->set_callers(streams, may_return_early);
+}
+
+void Instance::drain() noexcept {
+  if (!fronts_->drain(kLongestDrain)) is_lost_ = true;
+}
+
+void Instance::allocate_memory() {
+  const Program& p = *program_;
   try {
     for (std::size_t slot = p.tensor_slots; slot < p.first_box(); ++slot) {
-      const std::size_t bytes = p.bytes_of_memory(slot);
-      if (bytes != 0) bases_[slot] = static_cast<std::byte*>(p.engine->allocate(bytes));
+      const Memory& memory = p.memory_of(slot);
+      if (memory.bytes == 0) continue;
+      void* const address = memory.is_staging       ? p.queued.front()->allocate_staging(memory.bytes)
+                            : memory.unit == kHost ? p.host->allocate(memory.bytes)
+                                                   : p.queued[memory.unit - 1u]->allocate(memory.bytes);
+      bases_[slot] = static_cast<std::byte*>(address);
     }
   } catch (...) {
     release_memory();
@@ -34,13 +66,19 @@ Instance::Instance(std::shared_ptr<const Program> program, engine::Transport* tr
   }
 }
 
-Instance::~Instance() { release_memory(); }
-
 void Instance::release_memory() noexcept {
   const Program& p = *program_;
+  if (is_lost_) return;
   for (std::size_t slot = p.tensor_slots; slot < p.first_box(); ++slot) {
-    const std::size_t bytes = p.bytes_of_memory(slot);
-    if (bytes != 0 && bases_[slot] != nullptr) p.engine->release(bases_[slot], bytes);
+    const Memory& memory = p.memory_of(slot);
+    if (memory.bytes == 0 || bases_[slot] == nullptr) continue;
+    if (memory.is_staging) {
+      p.queued.front()->release_staging(bases_[slot], memory.bytes);
+    } else if (memory.unit == kHost) {
+      p.host->release(bases_[slot], memory.bytes);
+    } else {
+      p.queued[memory.unit - 1u]->release(bases_[slot], memory.bytes);
+    }
   }
 }
 

@@ -68,15 +68,20 @@ enum class SegmentKind : std::uint8_t {
   kRows,    // Program::row_copies
 };
 
+// Who does the work of a step: 0 is the host, i the engine i - 1 of Program::queued.
+using Unit = std::uint16_t;
+inline constexpr Unit kHost = 0;
+
 struct BoundStep {
   plan::Op op = plan::Op::kCopy;
   SegmentKind kind = SegmentKind::kPieces;
+  Unit unit = kHost;  // kRecv, kWait: that of the lane's next work, which has to come after what they wait for
   std::uint32_t destinations = 0;
   engine::ReduceForm form;  // its merges point into Program::merges
   engine::Kernel kernel = nullptr;
   std::uint32_t first_segment = 0;  // in segments, or row_copies
   std::uint32_t num_segments = 0;
-  std::uint32_t first_widening = 0;  // kMixed: one per source
+  std::uint32_t first_widening = 0;  // kMixed: one per source, in widenings, or of queued units in is_wide
   std::uint32_t first_send = 0;      // in Program::sends
   std::uint32_t num_sends = 0;
   std::uint32_t posting = 0;       // kRecv: in Program::postings
@@ -107,11 +112,19 @@ struct BoundRound {
 // The boxes that two ranks have between them: outbox and inbox of every kind.
 inline constexpr std::size_t kBoxesOfPair = 2 * engine::kBoxes;
 
+// Whose memory a slot is that the library allocates.
+struct Memory {
+  std::size_t bytes = 0;  // 0: the address comes from a call, or there is nothing to store
+  Unit unit = kHost;
+  bool is_staging = false;  // of the host, and all units work in it
+};
+
 // The slots whose memory is not a tensor's, in this order: for each round of those that may be under way,
-// temporaries and one for all its local messages; and the boxes: for each phase relative to the program's
-// first round, for each peer.
+// temporaries, one for all its local messages, and for each of its lanes one for staging, if there are queued
+// units; and the boxes: for each phase relative to the program's first round, for each peer.
 struct Program {
-  engine::DeviceEngine* engine = nullptr;
+  engine::ThreadedEngine* host = nullptr;
+  std::vector<engine::QueuedEngine*> queued;
   std::vector<BoundRound> rounds;
   std::vector<BoundLane> lanes;
   std::vector<BoundStep> steps;
@@ -120,15 +133,14 @@ struct Program {
   std::vector<RowCopy> row_copies;
   std::vector<std::size_t> strides;  // bytes
   std::vector<Widening> widenings;
+  std::vector<std::uint8_t> is_wide;
   std::vector<PointerSource> pointers;
   std::vector<std::uint8_t> merges;
   std::vector<Posting> postings;
   std::vector<std::uint32_t> sends;     // the postings that steps send
   std::vector<engine::Place> incoming;  // of other processes
   std::size_t tensor_slots = 0;
-  // Of the slots of one round that the library allocates. 0: the address comes from a call, or there is
-  // nothing to store.
-  std::vector<std::size_t> memory_bytes;
+  std::vector<Memory> memory;  // of the slots of one round
   std::vector<int> peers;
   unsigned phases = 1;
   unsigned window = 1;  // rounds under way at a time, at most
@@ -136,12 +148,19 @@ struct Program {
   // the same.
   Fingerprint skeleton;
 
-  std::size_t first_box() const { return tensor_slots + window * memory_bytes.size(); }
-  std::size_t bytes_of_memory(std::size_t slot) const {
-    return memory_bytes[(slot - tensor_slots) % memory_bytes.size()];
-  }
+  std::size_t first_box() const { return tensor_slots + window * memory.size(); }
+  const Memory& memory_of(std::size_t slot) const { return memory[(slot - tensor_slots) % memory.size()]; }
   std::size_t slots() const { return first_box() + kBoxesOfPair * phases * peers.size(); }
 };
+
+// A stream of the caller's, on the device of a unit.
+struct CallerStream {
+  Unit unit = kHost;
+  void* stream = nullptr;
+  friend bool operator==(const CallerStream&, const CallerStream&) = default;
+};
+
+class Fronts;
 
 // The addresses of one run, the memory of its temporaries and local messages, and how far it got.
 class Instance {
@@ -158,20 +177,30 @@ class Instance {
   std::vector<std::byte*>& bases() noexcept { return bases_; }
   void bases_changed() noexcept { std::fill(is_resolved_.begin(), is_resolved_.end(), false); }
 
+  // Of programs with queued units: a run comes after what these streams were given before, and what they are
+  // given after it comes after the run. If `may_return_early`, and nothing but queues has work to do, a run
+  // ends when all is given to them.
+  void set_callers(std::span<const CallerStream> streams, bool may_return_early);
+
  private:
   friend class Executor;
 
   // How far a round is that is under way.
   struct Open {
     const BoundRound* round = nullptr;
+    std::size_t number = 0;  // among those under way
     engine::Beat beat;
     std::vector<std::uint32_t> done;   // steps of each lane
-    std::vector<std::uint8_t> sent;    // local messages, by posting
+    std::vector<std::uint32_t> sent;   // local messages, by posting: 1 + the lane that sent it; 0: not yet
     std::vector<std::uint32_t> lanes;  // those that are not at their end come first,
     std::size_t waiting = 0;           // and are so many
   };
 
+  void allocate_memory();
   void release_memory() noexcept;
+  // After an error: what devices still do must not outlive the call. If they do not come to an end, the memory
+  // is never given back.
+  void drain() noexcept;
   void find_boxes(engine::Transport& transport);
   // As Program::pointers, for a run that begins with this beat.
   std::byte* const* pointers(std::uint64_t first_beat) noexcept;
@@ -182,6 +211,8 @@ class Instance {
   std::vector<std::byte*> pointers_;  // for every phase that the first round can have,
   std::vector<bool> is_resolved_;     // once asked for
   std::vector<Open> open_;            // by round modulo window
+  std::unique_ptr<Fronts> fronts_;    // of programs with queued units
+  bool is_lost_ = false;              // a device may use its memory for ever
 };
 
 }  // namespace onesum::exec

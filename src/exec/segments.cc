@@ -126,12 +126,63 @@ engine::SegmentTask task_of(SegmentKind kind) {
   return run_pieces;
 }
 
+// Pieces that are described to a queue at a time.
+constexpr std::size_t kPiecesAtATime = 64;
+
+void give_pieces(const Program& program, const BoundStep& step, std::byte* const* pointers,
+                 engine::Queue& queue) {
+  engine::QueuedReduce work{&step.form, {}, {}};
+  if (step.kind == SegmentKind::kMixed) {
+    work.is_wide = std::span(program.is_wide).subspan(step.first_widening, step.form.merges.size());
+  }
+  engine::QueuedPiece pieces[kPiecesAtATime];
+  std::size_t count = 0;
+  const auto give = [&] {
+    work.pieces = std::span(pieces).first(count);
+    if (count > 0) queue.reduce(work);
+    count = 0;
+  };
+  for (std::uint32_t s = 0; s < step.num_segments; ++s) {
+    const Segment& segment = program.segments[step.first_segment + s];
+    for (std::uint32_t p = 0; p < segment.num_pieces; ++p) {
+      const Piece& piece = program.pieces[segment.first_piece + p];
+      pieces[count++] = {pointers + piece.first_pointer, piece.first, piece.count};
+      if (count == kPiecesAtATime) give();
+    }
+  }
+  give();
+}
+
+void give_rows(const Program& program, const BoundStep& step, std::byte* const* pointers,
+               engine::Queue& queue) {
+  const std::uint32_t source = step.destinations;
+  for (std::uint32_t s = 0; s < step.num_segments; ++s) {
+    const RowCopy& rows = program.row_copies[step.first_segment + s];
+    std::byte* const* its = pointers + rows.first_pointer;
+    const std::size_t* strides = program.strides.data() + rows.first_stride;
+    for (std::uint32_t d = 0; d < step.destinations; ++d) {
+      queue.copy_rows({its[d] + rows.first_row * strides[d], strides[d],
+                       its[source] + rows.first_row * strides[source], strides[source],
+                       rows.elements * size_of(step.form.input), rows.rows});
+    }
+  }
+}
+
 }  // namespace
+
+void give_segments(const Program& program, const BoundStep& step, std::byte* const* pointers,
+                   engine::Queue& queue) {
+  if (step.kind == SegmentKind::kRows) {
+    give_rows(program, step, pointers, queue);
+  } else {
+    give_pieces(program, step, pointers, queue);
+  }
+}
 
 bool run_segments(const Program& program, const BoundStep& step, std::byte* const* pointers,
                   std::chrono::steady_clock::time_point deadline) {
   StepRun run{program, step, pointers, deadline, step.num_segments > 1};
-  program.engine->run_segments(step.num_segments, task_of(step.kind), &run);
+  program.host->run_segments(step.num_segments, task_of(step.kind), &run);
   return !run.expired.load(std::memory_order_relaxed);
 }
 

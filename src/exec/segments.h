@@ -1,4 +1,4 @@
-// Runs the segments of one step on the engine's threads.
+// Runs the segments of one step on the host's threads, or gives them to a device.
 #pragma once
 
 #include <chrono>
@@ -12,5 +12,9 @@ namespace onesum::exec {
 // then. Only steps of several segments look at the clock.
 bool run_segments(const Program& program, const BoundStep& step, std::byte* const* pointers,
                   std::chrono::steady_clock::time_point deadline);
+
+// The same for a step of a queued unit: gives it to the queue.
+void give_segments(const Program& program, const BoundStep& step, std::byte* const* pointers,
+                   engine::Queue& queue);
 
 }  // namespace onesum::exec

@@ -342,6 +342,18 @@ void validate_options(ReduceOp op, const CommunicationOptions& options) {
   }
 }
 
+namespace {
+
+void check_served(const Device& device, const Placement& placement, const std::string& what) {
+  const std::string reason = placement.why_not_served
+                                 ? placement.why_not_served(device)
+                                 : fmt::format("no engine for {} devices is there", *device.type());
+  if (reason.empty()) return;
+  throw Error(ErrorCode::kUnavailable, fmt::format("{} is on {}: {}", what, device.to_string(), reason));
+}
+
+}  // namespace
+
 Device place(const Device& device, const Placement& placement, const std::string& what, bool only_planned) {
   const Device complete = device.canonical(placement.defaults);
   const std::span<const Device> workers =
@@ -353,9 +365,8 @@ Device place(const Device& device, const Placement& placement, const std::string
   const auto names_it = [&](const std::vector<Device>& devices) {
     return std::ranges::find(devices, complete) != devices.end();
   };
-  if (complete.type() != placement.defaults.type() && !(only_planned && names_it(placement.devices))) {
-    throw Error(ErrorCode::kUnavailable, fmt::format("{} is on {}, and no engine for {} devices is there",
-                                                     what, complete.to_string(), *complete.type()));
+  if (complete.type() != "CPU" && !(only_planned && names_it(placement.devices))) {
+    check_served(complete, placement, what);
   }
   if (!placement.devices.empty() && !names_it(placement.devices) && !names_it(placement.hosts)) {
     refuse("{} is on {}, which is not one of the cluster's {} devices (from {} to {})", what,

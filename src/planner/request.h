@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -72,6 +73,9 @@ struct Placement {
   std::vector<Device> hosts{};           // CPUs that take part beside `devices`
   bool all_workers = false;              // what is all-reduced has a replica on every worker
   std::vector<std::int32_t> machines{};  // of each rank; none: all are on one
+  // Why no engine serves a device of this process that is not a CPU; empty: one does, or it is another
+  // process's. Null: none does.
+  std::function<std::string(const Device& device)> why_not_served{};
 };
 
 enum class StreamPart : std::uint8_t { kDense, kSliceValues, kSliceIndices };

@@ -48,7 +48,7 @@ TEST(ExecutorAllocation, NoneWhereMessagesAreSent) {
   constexpr std::size_t kElements = 100000;
   const plan::Plan plan = plan::parse_text(kExchange);
   ASSERT_NO_THROW(plan::verify(plan));
-  const std::unique_ptr<engine::DeviceEngine> engine =
+  const std::unique_ptr<engine::ThreadedEngine> engine =
       engine::make_host_engine({.threads = 2, .pool_limit_bytes = {}});
   const std::vector<plan::PackTable> tables{{{{kElements, 0, 2}}, {}, 1}};
   Instance instance(exec::bind(plan, tables, 4, {*engine}));

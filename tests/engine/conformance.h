@@ -27,7 +27,7 @@ namespace onesum::engine::testing {
 
 struct EngineUnderTest {
   std::string name;
-  std::function<std::unique_ptr<DeviceEngine>()> make;
+  std::function<std::unique_ptr<ThreadedEngine>()> make;
   std::function<void(void* to, const void* from, std::size_t bytes)> upload = std::memcpy;
   std::function<void(void* to, const void* from, std::size_t bytes)> download = std::memcpy;
 };
@@ -100,7 +100,7 @@ class DeviceConformance : public ::testing::TestWithParam<EngineUnderTest> {
         &call);
   }
 
-  std::unique_ptr<DeviceEngine> engine_ = GetParam().make();
+  std::unique_ptr<ThreadedEngine> engine_ = GetParam().make();
   std::mt19937 random_{12345};
 };
 

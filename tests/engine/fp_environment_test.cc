@@ -18,7 +18,7 @@ constexpr std::uint32_t kDenormalsAreZero = 0x0040;
 constexpr std::uint32_t kRoundUp = 0x4000;
 constexpr std::uint32_t kTrapInvalid = 0x0080;  // a mask bit: cleared to trap
 
-std::vector<float> sums_of_subnormals(DeviceEngine& engine, std::uint32_t segments) {
+std::vector<float> sums_of_subnormals(ThreadedEngine& engine, std::uint32_t segments) {
   struct Work {
     ReduceForm form;
     std::vector<float> a = std::vector<float>(1000, 1e-40F);

@@ -36,7 +36,7 @@ using testing::expect_error;
 
 // The host engine, with segments so small that short vectors have several, and memory that ends where it
 // ends, so that a sanitizer sees what goes beyond; it begins with garbage.
-class PettyEngine final : public engine::DeviceEngine {
+class PettyEngine final : public engine::ThreadedEngine {
  public:
   std::string_view device_type() const noexcept override { return host_->device_type(); }
   void* allocate(std::size_t bytes) override {
@@ -59,11 +59,11 @@ class PettyEngine final : public engine::DeviceEngine {
   std::string description() const override { return "petty"; }
 
  private:
-  std::unique_ptr<engine::DeviceEngine> host_ =
+  std::unique_ptr<engine::ThreadedEngine> host_ =
       engine::make_host_engine({.threads = 2, .pool_limit_bytes = {}});
 };
 
-engine::DeviceEngine& engine() {
+engine::ThreadedEngine& engine() {
   static PettyEngine petty;
   return petty;
 }

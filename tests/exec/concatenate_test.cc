@@ -13,8 +13,8 @@
 namespace onesum::exec {
 namespace {
 
-engine::DeviceEngine& engine() {
-  static const std::unique_ptr<engine::DeviceEngine> host =
+engine::ThreadedEngine& engine() {
+  static const std::unique_ptr<engine::ThreadedEngine> host =
       engine::make_host_engine({.threads = 3, .pool_limit_bytes = {}});
   return *host;
 }

@@ -21,8 +21,8 @@ using plan::Builder;
 using plan::Operand;
 using testing::expect_error;
 
-engine::DeviceEngine& engine() {
-  static const std::unique_ptr<engine::DeviceEngine> host =
+engine::ThreadedEngine& engine() {
+  static const std::unique_ptr<engine::ThreadedEngine> host =
       engine::make_host_engine({.threads = 2, .pool_limit_bytes = {}});
   return *host;
 }
@@ -199,7 +199,7 @@ TEST(Bind, RefusesViewsOfNothing) {
 }
 
 // An engine that has no memory from the second block on must get the first one back.
-class ForgetfulEngine final : public engine::DeviceEngine {
+class ForgetfulEngine final : public engine::ThreadedEngine {
  public:
   std::string_view device_type() const noexcept override { return exec::engine().device_type(); }
   void* allocate(std::size_t bytes) override {
@@ -242,7 +242,9 @@ TEST(Instance, GivesTemporariesBackWhenThereIsNoMemoryForAllOfThem) {
   const std::vector<plan::PackTable> tables{table_of(100)};
   const std::shared_ptr<const Program> program =
       exec::bind(std::move(builder).take(), tables, 10, {forgetful});
-  EXPECT_EQ(program->memory_bytes, (std::vector<std::size_t>{400, 400, 0}));
+  std::vector<std::size_t> bytes;
+  for (const Memory& memory : program->memory) bytes.push_back(memory.bytes);
+  EXPECT_EQ(bytes, (std::vector<std::size_t>{400, 400, 0}));
   expect_error([&] { Instance instance(program); }, ErrorCode::kResourceExhausted, {"no memory"});
   EXPECT_EQ(forgetful.blocks_out, 0);
 }

@@ -15,7 +15,7 @@ using plan::PackMember;
 using plan::PackTable;
 using plan::Role;
 
-Harness::Harness(plan::Plan plan, std::vector<PackSize> sizes, engine::DeviceEngine& engine,
+Harness::Harness(plan::Plan plan, std::vector<PackSize> sizes, engine::ThreadedEngine& engine,
                  std::uint64_t seed, const engine::Limits& limits)
     : plan_(std::move(plan)), sizes_(std::move(sizes)) {
   add_tables(sizes_);

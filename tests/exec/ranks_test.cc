@@ -22,8 +22,8 @@ using collective::Algorithm;
 using engine::testing::PeersMap;
 using engine::testing::ShmMeeting;
 
-engine::DeviceEngine& engine() {
-  static const std::unique_ptr<engine::DeviceEngine> host =
+engine::ThreadedEngine& engine() {
+  static const std::unique_ptr<engine::ThreadedEngine> host =
       engine::make_host_engine({.threads = 1, .pool_limit_bytes = {}});
   return *host;
 }

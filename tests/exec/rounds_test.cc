@@ -25,8 +25,8 @@ using plan::Plan;
 using plan::sample::types_of;
 using testing::expect_error;
 
-engine::DeviceEngine& engine() {
-  static const std::unique_ptr<engine::DeviceEngine> host =
+engine::ThreadedEngine& engine() {
+  static const std::unique_ptr<engine::ThreadedEngine> host =
       engine::make_host_engine({.threads = 2, .pool_limit_bytes = {}});
   return *host;
 }
@@ -116,7 +116,7 @@ TEST(Rounds, MemoryDoesNotGrowWithTheCall) {
   for (const std::size_t i : {0U, 1U}) {
     Harness harness(plan::sample::ring(3, types_of(ReduceOp::kSum, DType::kFloat32)),
                     {{{std::size_t{50000} << i}, {}, 1}}, engine(), 1, room(16384));
-    for (const std::size_t memory : harness.program().memory_bytes) bytes[i] += memory;
+    for (const Memory& memory : harness.program().memory) bytes[i] += memory.bytes;
   }
   EXPECT_EQ(bytes[0], bytes[1]);
 }

@@ -32,7 +32,7 @@ std::size_t streaming_threshold() noexcept {
   return cache == 0 ? 16 * kMiB : std::clamp(cache / 2, 8 * kMiB, 32 * kMiB);
 }
 
-class HostEngine final : public DeviceEngine {
+class HostEngine final : public ThreadedEngine {
  public:
   HostEngine(unsigned threads, unsigned cores, std::size_t pool_limit_bytes)
       : pool_(pool_limit_bytes), crew_(threads, cores) {}
@@ -66,7 +66,7 @@ class HostEngine final : public DeviceEngine {
 
 }  // namespace
 
-std::unique_ptr<DeviceEngine> make_host_engine(const HostOptions& options) {
+std::unique_ptr<ThreadedEngine> make_host_engine(const HostOptions& options) {
   const unsigned cores = available_cores();
   const unsigned threads = options.threads == 0 ? cores : options.threads;
   return std::make_unique<HostEngine>(threads, cores,

@@ -19,6 +19,6 @@ struct HostOptions {
 };
 
 // Threads start at the first call that can use them.
-std::unique_ptr<DeviceEngine> make_host_engine(const HostOptions& options = {});
+std::unique_ptr<ThreadedEngine> make_host_engine(const HostOptions& options = {});
 
 }  // namespace onesum::engine

@@ -1,0 +1,77 @@
+#include "engine/cuda/block_pool.h"
+
+#include <bit>
+#include <utility>
+
+namespace onesum::engine::cuda {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+}  // namespace
+
+BlockPool::BlockPool(std::size_t limit_bytes, Get get, GiveBack give_back)
+    : limit_bytes_(limit_bytes), get_(std::move(get)), give_back_(std::move(give_back)) {}
+
+BlockPool::~BlockPool() { give_back_all(std::move(free_)); }
+
+std::size_t BlockPool::block_bytes(std::size_t bytes) noexcept {
+  if (bytes <= kPage) return kPage;
+  const std::size_t step = std::max(kPage, std::bit_floor(bytes) / 8);
+  return (bytes + step - 1) / step * step;
+}
+
+void* BlockPool::allocate(std::size_t bytes) {
+  const std::size_t size = block_bytes(bytes);
+  std::map<std::size_t, std::vector<void*>> others;
+  {
+    const std::scoped_lock lock(mutex_);
+    in_use_ += size;
+    if (const auto found = free_.find(size); found != free_.end() && !found->second.empty()) {
+      void* const block = found->second.back();
+      found->second.pop_back();
+      kept_ -= size;
+      return block;
+    }
+  }
+  if (void* const block = get_(size)) return block;
+  {
+    const std::scoped_lock lock(mutex_);
+    others = std::exchange(free_, {});
+    kept_ = 0;
+  }
+  give_back_all(std::move(others));
+  void* const block = get_(size);
+  if (block == nullptr) {
+    const std::scoped_lock lock(mutex_);
+    in_use_ -= size;
+  }
+  return block;
+}
+
+void BlockPool::release(void* memory, std::size_t bytes) noexcept {
+  const std::size_t size = block_bytes(bytes);
+  {
+    const std::scoped_lock lock(mutex_);
+    in_use_ -= size;
+    if (kept_ + size <= limit_bytes_) {
+      free_[size].push_back(memory);
+      kept_ += size;
+      return;
+    }
+  }
+  give_back_(memory);
+}
+
+std::size_t BlockPool::bytes_in_use() const {
+  const std::scoped_lock lock(mutex_);
+  return in_use_;
+}
+
+void BlockPool::give_back_all(std::map<std::size_t, std::vector<void*>> blocks) noexcept {
+  for (const auto& [size, list] : blocks) {
+    for (void* const block : list) give_back_(block);
+  }
+}
+
+}  // namespace onesum::engine::cuda

@@ -1,0 +1,140 @@
+#include "exec/fronts.h"
+
+#include <algorithm>
+#include <thread>
+
+#include <onesum/error.h>
+
+namespace onesum::exec {
+namespace {
+
+bool is_work_of_host(const BoundStep& step) { return plan::is_work(step.op) && step.unit == kHost; }
+
+}  // namespace
+
+Fronts::Fronts(const Program& program, std::size_t rounds, std::size_t lanes)
+    : program_(program), lanes_(lanes), fronts_(rounds * lanes) {
+  for (std::size_t i = 0; i < fronts_.size(); ++i) {
+    for (engine::QueuedEngine* const engine : program.queued) marks_.push_back(engine->make_mark());
+  }
+  for (const BoundRound& round : program.rounds) {
+    for (std::uint32_t lane = 0; lane < round.num_lanes; ++lane) {
+      const BoundLane& bound = program.lanes[round.first_lane + lane];
+      for (std::uint32_t s = 0; s < bound.num_steps; ++s) {
+        const BoundStep& step = program.steps[bound.first_step + s];
+        if (step.unit != kHost) used_.push_back(&queue(lane, step.unit));
+      }
+    }
+  }
+  std::ranges::sort(used_);
+  used_.erase(std::unique(used_.begin(), used_.end()), used_.end());
+  gives_all_to_queues_ = program.rounds.size() == 1 && program.peers.empty() &&
+                         std::ranges::none_of(program.steps, is_work_of_host);
+}
+
+void Fronts::set_callers(std::span<const CallerStream> streams, bool may_return_early) {
+  may_return_early_ = may_return_early && gives_all_to_queues_;
+  if (std::ranges::equal(streams, callers_)) return;
+  callers_.assign(streams.begin(), streams.end());
+  caller_marks_.clear();
+  for (const CallerStream& caller : callers_) caller_marks_.push_back(engine(caller.unit).make_mark());
+}
+
+void Fronts::let_all_wait_for(engine::Mark& mark) {
+  for (engine::Queue* const queue : used_) queue->wait_for(mark);
+}
+
+void Fronts::begin() {
+  for (std::size_t i = 0; i < fronts_.size(); ++i) {  // of a run that ended early
+    if (fronts_[i].queue == nullptr) continue;
+    let_all_wait_for(recorded(i / lanes_, static_cast<std::uint32_t>(i % lanes_)));
+    fronts_[i] = {};
+  }
+  for (std::size_t c = 0; c < callers_.size(); ++c) {
+    engine(callers_[c].unit).record(callers_[c].stream, *caller_marks_[c]);
+    let_all_wait_for(*caller_marks_[c]);
+  }
+}
+
+void Fronts::reset(std::size_t open) {
+  std::fill_n(fronts_.begin() + static_cast<std::ptrdiff_t>(open * lanes_), lanes_, Front{});
+}
+
+engine::Mark& Fronts::recorded(std::size_t open, std::uint32_t lane) {
+  Front& its = front(open, lane);
+  engine::Mark& last = mark(open, lane, its.unit);
+  if (!its.is_recorded) {
+    its.queue->record(last);
+    its.is_recorded = true;
+  }
+  return last;
+}
+
+bool Fronts::move(std::size_t open, std::uint32_t lane, Unit unit) {
+  Front& its = front(open, lane);
+  engine::Queue* const next = unit == kHost ? nullptr : &queue(lane, unit);
+  if (its.queue == next) return true;
+  if (its.queue != nullptr) {
+    engine::Mark& last = recorded(open, lane);
+    if (next == nullptr) {
+      if (!last.is_reached()) return false;
+    } else {
+      next->wait_for(last);
+    }
+  }
+  its = {next, unit, false};
+  return true;
+}
+
+bool Fronts::follow(std::size_t open, std::uint32_t lane, std::uint32_t other) {
+  const Front& before = front(open, other);
+  if (before.queue == nullptr || other == lane) return true;
+  Front& its = front(open, lane);
+  if (its.queue == nullptr) return recorded(open, other).is_reached();
+  if (its.queue == before.queue) return true;
+  its.queue->wait_for(recorded(open, other));
+  its.is_recorded = false;
+  return true;
+}
+
+engine::Queue& Fronts::give(std::size_t open, std::uint32_t lane) {
+  Front& its = front(open, lane);
+  its.is_recorded = false;
+  return *its.queue;
+}
+
+bool Fronts::are_done(std::size_t open, std::uint32_t lanes) {
+  for (std::uint32_t lane = 0; lane < lanes; ++lane) {
+    if (!move(open, lane, kHost)) return false;
+  }
+  return true;
+}
+
+bool Fronts::are_under_way() const noexcept {
+  return std::ranges::any_of(fronts_, [](const Front& its) { return its.queue != nullptr; });
+}
+
+void Fronts::hand_over(std::uint32_t lanes) {
+  for (std::uint32_t lane = 0; lane < lanes; ++lane) {
+    if (front(0, lane).queue == nullptr) continue;
+    engine::Mark& last = recorded(0, lane);
+    for (const CallerStream& caller : callers_) engine(caller.unit).let_wait(caller.stream, last);
+  }
+}
+
+bool Fronts::drain(std::chrono::milliseconds longest) noexcept {
+  const auto until = std::chrono::steady_clock::now() + longest;
+  try {
+    for (std::size_t open = 0; open * lanes_ < fronts_.size(); ++open) {
+      while (!are_done(open, static_cast<std::uint32_t>(lanes_))) {
+        if (std::chrono::steady_clock::now() >= until) return false;
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+      }
+    }
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace onesum::exec
