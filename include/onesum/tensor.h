@@ -41,13 +41,20 @@ class ONESUM_API Tensor {
   }
 
   // The caller's memory: dense, row-major, of any alignment. May be null only if the shape has no elements.
-  static Tensor borrow(void* memory, DType dtype, Shape shape, const Device& device);
+  //
+  // `stream`, of GPUs only, is a stream of the caller's on that device (a cudaStream_t; null is the default
+  // stream): a call waits, on the device, for what the stream was given before, and what it is given
+  // afterwards waits for the call. Where every GPU's tensor of a call has one, the results included, and
+  // nobody but this process's GPUs has work to do, the call returns as soon as they have been told. Without a
+  // stream the memory must be ready, and a call returns when its results are.
+  static Tensor borrow(void* memory, DType dtype, Shape shape, const Device& device,
+                       std::optional<void*> stream = {});
 
   // DLPack. from_dlpack takes over the managed tensor: its deleter runs when the last handle goes. What is
   // not dense and row-major, or of a type that onesum does not know, is refused by name and stays the
   // caller's. to_dlpack gives a managed tensor that keeps the memory alive until its deleter is called. CPU
-  // memory with device id i is CPU:i.
-  static Tensor from_dlpack(DLManagedTensor* managed);
+  // memory with device id i is CPU:i, CUDA memory GPU:i; `stream` as of borrow().
+  static Tensor from_dlpack(DLManagedTensor* managed, std::optional<void*> stream = {});
   DLManagedTensor* to_dlpack() const;
 
   explicit operator bool() const noexcept { return state_ != nullptr; }
@@ -67,6 +74,9 @@ class ONESUM_API Tensor {
   std::span<const T> data() const {
     return {static_cast<const T*>(typed_memory(kDTypeOf<T>)), shape().elements()};
   }
+
+  // A copy on another device of this process, which is done when this returns.
+  Tensor copied_to(const Device& device) const;
 
   // The same memory under another shape of as many elements.
   Tensor reshaped(Shape shape) const;

@@ -5,6 +5,7 @@
 
 #include <onesum/error.h>
 
+#include "api/engines.h"
 #include "api/tensor_state.h"
 
 namespace onesum::api {
@@ -119,7 +120,33 @@ void BoundCall::set_addresses(const Pairs& pairs, std::span<const Mirrored> fres
     }
     instance_.bases_changed();
   }
+  if (!instance_.program().queued.empty()) find_callers(pairs, fresh);
   has_addresses_ = true;
+}
+
+void BoundCall::find_callers(const Pairs& pairs, std::span<const Mirrored> fresh) {
+  callers_.clear();
+  all_have_streams_ = true;
+  for (const Stream& stream : planned_.streams) {
+    const Pair pair = pairs[stream.pair];
+    const DistributedValues& results = pair.results != nullptr ? *pair.results : fresh[stream.pair];
+    for (const Value& value : pair.value->values()) note_stream(*part_of(value, stream.part));
+    for (const Value& value : results.values()) note_stream(*part_of(value, stream.part));
+  }
+  instance_.set_callers(callers_, all_have_streams_);
+}
+
+void BoundCall::note_stream(const Tensor::State& state) {
+  const engine::QueuedEngine* const engine = queued_engine_of(state.device);
+  if (engine == nullptr) return;
+  if (!state.stream) {
+    all_have_streams_ = false;
+    return;
+  }
+  const std::vector<engine::QueuedEngine*>& units = instance_.program().queued;
+  const auto unit = static_cast<exec::Unit>(std::ranges::find(units, engine) - units.begin() + 1);
+  const exec::CallerStream caller{unit, *state.stream};
+  if (std::ranges::find(callers_, caller) == callers_.end()) callers_.push_back(caller);
 }
 
 OverlapCheck BoundCall::make_overlap_check() const {

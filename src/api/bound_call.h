@@ -58,6 +58,8 @@ class BoundCall {
   bool set_bases(const DistributedValues& values, planner::StreamPart part,
                  std::span<const std::uint32_t> slots) noexcept;
   void number_slots();
+  void find_callers(const Pairs& pairs, std::span<const Mirrored> fresh);
+  void note_stream(const Tensor::State& state);
 
   CallTraits traits_;
   planner::Planned planned_;
@@ -71,6 +73,9 @@ class BoundCall {
   std::vector<StreamSlots> slots_;  // by stream
   exec::Instance instance_;
   OverlapCheck overlap_;
+  // Of calls with GPUs: the streams of their tensors, and whether all have one.
+  std::vector<exec::CallerStream> callers_;
+  bool all_have_streams_ = false;
   std::size_t bytes_ = 0;
   bool has_addresses_ = false;
 };

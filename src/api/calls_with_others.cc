@@ -175,7 +175,7 @@ std::unique_ptr<api::BoundCall> CrossDeviceOps::Impl::bind_with_others(const api
                                      cluster.state().session->rank());
       return nullptr;
     }
-    std::unique_ptr<api::BoundCall> bound = bind_joint(traits, std::move(joint));
+    std::unique_ptr<api::BoundCall> bound = bind_joint(traits, std::move(joint), call.deadline());
     if (is_mixed) return nullptr;
     try {
       bound->set_addresses(pairs);
@@ -234,19 +234,21 @@ api::BoundCall& CrossDeviceOps::Impl::bound_with_others(const api::CallTraits& t
                                                         api::Session::Call& call) {
   const auto found = cache_.find(kept_as);
   if (found == cache_.end())
-    return keep(kept_as, call.alike([&] { return bind_joint(traits, std::move(joint)); }));
+    return keep(kept_as, call.alike([&] { return bind_joint(traits, std::move(joint), call.deadline()); }));
   found->second.last_used = ++uses_;
   return *found->second.bound;
 }
 
 std::unique_ptr<api::BoundCall> CrossDeviceOps::Impl::bind_joint(const api::CallTraits& traits,
-                                                                 api::JointCall joint) {
+                                                                 api::JointCall joint,
+                                                                 Clock::time_point deadline) {
   api::Session& session = *cluster.state().session;
   planner::Planned planned = planner.plan(joint.request);
   warn_of_nccl(traits.kind, planned);
   std::string text = joint.words->text;
   const auto is_here = [&](std::size_t device) { return planned.plan->device_rank[device] == session.rank(); };
   exec::Site site = session.site(api::host_engine(), api::queued_engines_of(planned.devices, is_here));
+  site.communicators = cluster.state().communicators.of(planned, &session, deadline);
   return std::make_unique<api::BoundCall>(
       traits, std::move(planned), site,
       api::Crossed{&session.transport(), joint.fingerprint, std::move(text),

@@ -7,6 +7,7 @@
 
 #include <onesum/cluster.h>
 
+#include "api/communicators.h"
 #include "api/session.h"
 #include "cluster/sequence.h"
 
@@ -20,6 +21,7 @@ struct Cluster::State {
   std::vector<std::int32_t> machines;     // of each rank; none: all are on one
   std::unique_ptr<api::Session> session;  // with the other workers' processes; null: all workers are here
   cluster::Sequence sequence;
+  api::Communicators communicators;  // used in turns of the sequence
 
   // What completes a partial device where all workers must understand it alike: worker 0's.
   const Device& shared_defaults() const noexcept { return session ? hosts.front() : defaults; }

@@ -179,6 +179,7 @@ std::unique_ptr<api::BoundCall> CrossDeviceOps::Impl::bind(const api::CallTraits
   warn_of_nccl(traits.kind, planned);
   exec::Site site{api::host_engine()};
   site.queued = api::queued_engines_of(planned.devices, [](std::size_t) { return true; });
+  site.communicators = cluster.state().communicators.of(planned, nullptr, {});
   return std::make_unique<api::BoundCall>(traits, std::move(planned), site);
 }
 

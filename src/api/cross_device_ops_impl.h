@@ -94,7 +94,8 @@ struct CrossDeviceOps::Impl {
                                     const CommunicationOptions& options);
   api::BoundCall& bound_with_others(const api::CallTraits& traits, api::JointCall joint,
                                     const Fingerprint& kept_as, api::Session::Call& call);
-  std::unique_ptr<api::BoundCall> bind_joint(const api::CallTraits& traits, api::JointCall joint);
+  std::unique_ptr<api::BoundCall> bind_joint(const api::CallTraits& traits, api::JointCall joint,
+                                             Clock::time_point deadline);
   exec::Waiting execute_with_others(api::Session::Call& call, api::BoundCall& bound, const api::Pairs& pairs);
   planner::Request own_request(const api::CallTraits& traits, const api::Pairs& pairs,
                                const CommunicationOptions& options) const;

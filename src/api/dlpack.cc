@@ -64,17 +64,13 @@ int kind_of(const DLDevice& device) noexcept {
 
 Device device_of(const DLDevice& device) {
   const int kind = kind_of(device);
-  if (kind == kDLCUDA) {
-    throw Error(ErrorCode::kUnavailable, "from_dlpack: memory of GPU " + std::to_string(device.device_id) +
-                                             "; this build has no engine for GPUs yet");
-  }
-  if (kind != kDLCPU) {
+  if (kind != kDLCPU && kind != kDLCUDA) {
     refuse("memory of device type " + std::to_string(kind) + "; expected " + std::to_string(kDLCPU) +
-           " (CPU)");
+           " (CPU) or " + std::to_string(kDLCUDA) + " (CUDA)");
   }
   if (device.device_id < 0)
     refuse("device id " + std::to_string(device.device_id) + "; expected zero or more");
-  return Device("CPU:" + std::to_string(device.device_id));
+  return Device((kind == kDLCUDA ? "GPU:" : "CPU:") + std::to_string(device.device_id));
 }
 
 Shape shape_of(const DLTensor& tensor) {
@@ -130,12 +126,13 @@ DLDevice exported_device(const Device& device) {
 
 }  // namespace
 
-Tensor Tensor::from_dlpack(DLManagedTensor* managed) {
+Tensor Tensor::from_dlpack(DLManagedTensor* managed, std::optional<void*> stream) {
   if (managed == nullptr) refuse("the managed tensor is null");
   const DLTensor& given = managed->dl_tensor;
   const DType dtype = dtype_of(given.dtype);
   const Device device = device_of(given.device);
   auto state = std::make_shared<State>("from_dlpack", dtype, shape_of(given), device);
+  api::set_stream(*state, stream, "from_dlpack");
   check_dense(state->shape, given.strides);
   if (given.data == nullptr && state->bytes > 0) {
     refuse("the memory is null, shape " + state->shape.to_string() + " needs " +

@@ -13,6 +13,7 @@
 
 #include "api/add_rows.h"
 #include "api/caller_memory.h"
+#include "api/copies.h"
 #include "api/engines.h"
 #include "api/sparse.h"
 #include "api/tensor_state.h"
@@ -51,9 +52,9 @@ void write_indices(const RowGroups& groups, std::span<const Value> results) {
   indices.reserve(groups.rows.size());
   for (const std::size_t row : groups.rows) indices.push_back(static_cast<Index>(row));
   if (indices.empty()) return;
-  for (const Value& result : results) {
-    std::memcpy(slices_of(result).indices.state()->memory, indices.data(), indices.size() * sizeof(Index));
-  }
+  const Tensor all =
+      Tensor::borrow(indices.data(), kDTypeOf<Index>, {static_cast<std::int64_t>(indices.size())}, "CPU:0");
+  for (const Value& result : results) copy(all, slices_of(result).indices);
 }
 
 }  // namespace
@@ -266,16 +267,21 @@ engine::ReduceForm MergeRows::form_of(const Merge& merge) const {
 
 void MergeRows::write(const Merge& merge, const IndexedSlices& concatenation, std::span<const Value> results,
                       Clock::time_point deadline) const {
+  const Tensor rows = on_host(concatenation.values);
+  std::vector<Tensor> sums_here;  // of results, or of copies on the host
   std::vector<std::byte*> destinations;
   for (const Value& result : results) {
-    destinations.push_back(static_cast<std::byte*>(slices_of(result).values.state()->memory));
+    const Tensor& values = slices_of(result).values;
+    sums_here.push_back(is_on_host(values) ? values : Tensor::empty(values.dtype(), values.shape(), "CPU:0"));
+    destinations.push_back(static_cast<std::byte*>(sums_here.back().memory()));
   }
   const RowSums sums{.groups = merge.groups,
                      .form = form_of(merge),
                      .row_elements = with_rows(merge.shape, 1).elements(),
-                     .values = static_cast<const std::byte*>(concatenation.values.memory()),
+                     .values = static_cast<const std::byte*>(rows.memory()),
                      .destinations = destinations};
   add_rows(sums, host_engine(), deadline);
+  for (std::size_t r = 0; r < results.size(); ++r) copy(sums_here[r], slices_of(results[r]).values);
   if (merge.index_dtype == DType::kInt64) {
     write_indices<std::int64_t>(merge.groups, results);
   } else {

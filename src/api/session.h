@@ -102,6 +102,7 @@ class Session {
                                          int rank);
 
     std::uint64_t number() const noexcept { return number_; }
+    Clock::time_point deadline() const noexcept { return deadline_; }
 
     // Something failed here that the others know nothing of: ends the session and throws it.
     [[noreturn]] void end_after(const std::exception_ptr& exception);

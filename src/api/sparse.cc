@@ -11,6 +11,7 @@
 
 #include <onesum/error.h>
 
+#include "api/copies.h"
 #include "api/engines.h"
 #include "base/element.h"
 
@@ -185,7 +186,8 @@ std::vector<std::size_t> checked_indices(const IndexedSlices& slices, std::optio
 
 std::vector<std::size_t> checked_indices(const IndexRange& range, std::optional<std::int64_t> bound,
                                          std::string_view name) {
-  const auto* const memory = static_cast<const std::byte*>(range.indices.memory());
+  const Tensor here = on_host(range.indices);
+  const auto* const memory = static_cast<const std::byte*>(here.memory());
   const bool is_wide = range.indices.dtype() == DType::kInt64;
   std::vector<std::size_t> indices(range.count);
   for (std::size_t row = 0; row < indices.size(); ++row) {
@@ -210,6 +212,10 @@ DType densified_dtype(ReduceOp op, DType input) noexcept {
 
 Tensor densify(const IndexedSlices& slices, const Shape& dense_shape, DType accumulate_as,
                std::string_view name, Overflow overflow) {
+  if (!is_on_host(slices.values)) {
+    return copy_on(densify(on_host(slices), dense_shape, accumulate_as, name, overflow),
+                   slices.values.device());
+  }
   const std::int64_t dense_rows = rows_of(dense_shape, slices, name);
   const std::vector<std::size_t> indices = checked_indices(slices, dense_rows, name);
   Tensor dense = Tensor::empty(accumulate_as, dense_shape, slices.values.device());
@@ -238,6 +244,7 @@ Tensor densify(const IndexedSlices& slices, const Shape& dense_shape, DType accu
 }
 
 Tensor widened(const Tensor& tensor, DType accumulate_as) {
+  if (!is_on_host(tensor)) return copy_on(widened(on_host(tensor), accumulate_as), tensor.device());
   Tensor wide = Tensor::empty(accumulate_as, tensor.shape(), tensor.device());
   with_types(tensor.dtype(), accumulate_as,
              [&]<class Input, class Accumulator>(Type<Input>, Type<Accumulator>) {

@@ -26,6 +26,10 @@ template <class... Args>
 
 std::vector<std::string> default_devices() {
   std::vector<std::string> names;
+  if (const engine::GpuSearch& found = api::gpus(); found.platform != nullptr) {
+    for (int index = 0; index < found.platform->devices(); ++index) names.push_back(fmt::format("GPU:{}", index));
+    return names;
+  }
   for (unsigned index = 0; index < api::host_engine().threads(); ++index)
     names.push_back(fmt::format("CPU:{}", index));
   return names;

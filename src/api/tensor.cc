@@ -1,4 +1,3 @@
-#include <cstring>
 #include <limits>
 #include <string>
 #include <utility>
@@ -6,6 +5,7 @@
 #include <onesum/error.h>
 #include <onesum/tensor.h>
 
+#include "api/copies.h"
 #include "api/engines.h"
 #include "api/tensor_state.h"
 #include "base/hash.h"
@@ -57,6 +57,18 @@ Tensor::State::State(const char* what, DType dtype_given, Shape shape_given, con
   signature = signature_of(dtype, shape, device);
 }
 
+namespace api {
+
+void set_stream(Tensor::State& state, std::optional<void*> stream, const char* what) {
+  if (stream && queued_engine_of(state.device) == nullptr) {
+    refuse(std::string(what) + ": a stream is given for memory on " + state.device.to_string() +
+           "; expected one of a GPU's");
+  }
+  state.stream = stream;
+}
+
+}  // namespace api
+
 Tensor Tensor::empty(DType dtype, Shape shape, const Device& device) {
   engine::DeviceEngine& engine = api::engine_of(device);
   auto state = std::make_shared<State>("Tensor::empty", dtype, std::move(shape), device);
@@ -73,18 +85,27 @@ Tensor Tensor::from_bytes(DType dtype, std::span<const std::byte> bytes, Shape s
            std::to_string(shape.elements()));
   }
   Tensor tensor = empty(dtype, std::move(shape), device);
-  if (!bytes.empty()) std::memcpy(tensor.memory(), bytes.data(), bytes.size());
+  // Copying only reads it.
+  auto* const given = const_cast<std::byte*>(bytes.data());
+  api::copy(borrow(given, dtype, tensor.shape(), "CPU:0"), tensor);
   return tensor;
 }
 
-Tensor Tensor::borrow(void* memory, DType dtype, Shape shape, const Device& device) {
+Tensor Tensor::borrow(void* memory, DType dtype, Shape shape, const Device& device,
+                      std::optional<void*> stream) {
   auto state = std::make_shared<State>("Tensor::borrow", dtype, std::move(shape), device);
+  api::set_stream(*state, stream, "Tensor::borrow");
   if (memory == nullptr && state->bytes > 0) {
     refuse("Tensor::borrow: the memory is null, shape " + state->shape.to_string() + " of " +
            std::string(to_string(dtype)) + " needs " + std::to_string(state->bytes) + " bytes");
   }
   state->memory = memory;
   return Tensor(std::move(state));
+}
+
+Tensor Tensor::copied_to(const Device& device) const {
+  checked(state_.get(), "copied_to()");
+  return api::copy_on(*this, device);
 }
 
 Tensor Tensor::reshaped(Shape shape) const {
@@ -96,6 +117,7 @@ Tensor Tensor::reshaped(Shape shape) const {
   }
   auto state = std::make_shared<State>("reshaped()", old.dtype, std::move(shape), old.device);
   state->memory = old.memory;
+  state->stream = old.stream;
   state->keeper = old.keeper != nullptr ? old.keeper : state_;
   return Tensor(std::move(state));
 }

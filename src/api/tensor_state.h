@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include <onesum/tensor.h>
 
@@ -25,6 +26,9 @@ struct Tensor::State {
   Device device;
   std::size_t bytes = 0;
   void* memory = nullptr;
+  // Of the caller's, on whose work calls with this tensor wait, and which waits for them; none: calls wait for
+  // themselves.
+  std::optional<void*> stream{};
   // Of dtype, shape and device (not of the memory), computed once: what the key of a plan cache needs of a
   // tensor.
   std::uint64_t signature = 0;
@@ -37,4 +41,11 @@ struct Tensor::State {
   std::shared_ptr<const void> keeper;
 };
 
+namespace api {
+
+// The caller's stream of borrowed memory. Throws unavailable if the memory's device is not there, and
+// invalid_argument, naming `what`, if it has no streams.
+void set_stream(Tensor::State& state, std::optional<void*> stream, const char* what);
+
+}  // namespace api
 }  // namespace onesum

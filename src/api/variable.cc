@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
@@ -8,6 +7,7 @@
 #include <onesum/strategy.h>
 #include <onesum/variable.h>
 
+#include "api/copies.h"
 #include "api/replica_call.h"
 #include "api/replica_context.h"
 
@@ -28,17 +28,6 @@ void check_assignable(const std::string& name, const Tensor& from, const Tensor&
   if (from.dtype() != to.dtype() || from.shape() != to.shape()) {
     refuse("variable '{}' is {} and cannot be assigned {}", name, describe(to), describe(from));
   }
-  const Device device = from.device().canonical();
-  if (*device.type() != "CPU") {
-    throw Error(ErrorCode::kUnimplemented,
-                fmt::format("variable '{}' cannot be assigned memory on {}: only that of CPUs is supported",
-                            name, device.to_string()));
-  }
-}
-
-// memmove: a variable may be assigned its own component.
-void copy(const Tensor& from, const Tensor& to) {
-  if (to.bytes() > 0) std::memmove(to.memory(), from.memory(), to.bytes());
 }
 
 template <class Values>
@@ -60,7 +49,7 @@ struct Variable::State {
         refuse("variable '{}' is mirrored on {} twice", name, device.to_string());
       }
       components.push_back(Tensor::empty(initial.dtype(), initial.shape(), device));
-      copy(initial, components.back());
+      api::copy(initial, components.back());
     }
   }
 
@@ -118,7 +107,7 @@ const Tensor& Variable::value() const {
 
 void Variable::assign(const Tensor& value) {
   check_assignable(name(), value, components().front());
-  for (const Tensor& component : state_->assigned()) copy(value, component);
+  for (const Tensor& component : state_->assigned()) api::copy(value, component);
 }
 
 void Variable::assign(const Mirrored& value) {
@@ -134,7 +123,7 @@ void Variable::assign(const Mirrored& value) {
     sources.push_back(&value.tensor(static_cast<std::size_t>(replica)));
     check_assignable(name(), *sources.back(), target);
   }
-  for (std::size_t i = 0; i < targets.size(); ++i) copy(*sources[i], targets[i]);
+  for (std::size_t i = 0; i < targets.size(); ++i) api::copy(*sources[i], targets[i]);
 }
 
 }  // namespace onesum

@@ -47,6 +47,7 @@ class Communicator {
 
   // Of this process, in the order of their ranks in the group.
   virtual std::size_t devices() const noexcept = 0;
+  virtual int device(std::size_t number) const noexcept = 0;  // its index
   // Where the library's work for a device goes, after what the queue was given before. Nothing else is given
   // to it but marks and waits.
   virtual Queue& queue(std::size_t device) noexcept = 0;

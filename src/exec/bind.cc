@@ -73,6 +73,7 @@ class Binder {
         tables_(tables),
         host_(site.host),
         units_(plan, site),
+        communicators_(site.communicators),
         own_(site.own),
         messages_(messages_of(plan)),
         rounds_(rounds_of(plan, messages_, tables, site.limits.bytes == 0 ? kLocalLimits : site.limits)),
@@ -271,11 +272,8 @@ class Binder {
         bound.posting = posting_of(plan_.destinations(step).front());
         break;
       case Op::kNative:
-        throw Error(ErrorCode::kUnimplemented,
-                    "the plan has a native collective over " +
-                        std::to_string(plan_.group(step.group).devices.size()) +
-                        " devices, and no engine for native collectives is there; expected an algorithm "
-                        "without one");
+        bind_native(step, bound);
+        break;
       case Op::kRelease:
       case Op::kCounts:
         return;
@@ -285,6 +283,78 @@ class Binder {
 
   std::uint32_t posting_of(const Operand& operand) const {
     return number_of_message_[static_cast<std::size_t>(layout_->message_of(operand))];
+  }
+
+  void bind_native(const Step& step, BoundStep& bound) {
+    const auto group = static_cast<std::size_t>(step.group);
+    if (group >= communicators_.size() || communicators_[group] == nullptr) {
+      throw Error(ErrorCode::kUnimplemented,
+                  "the plan has a native collective over " +
+                      std::to_string(plan_.groups[group].devices.size()) +
+                      " devices, and no engine for native collectives is there; expected an algorithm "
+                      "without one");
+    }
+    const std::vector<std::int32_t>& devices = plan_.groups[group].devices;
+    BoundNative native;
+    native.communicator = number_of(communicators_[group]);
+    native.spans_processes = !std::ranges::all_of(devices, [&](std::int32_t d) { return is_own(d); });
+    native.collective = static_cast<engine::NativeCollective>(step.collective);
+    const Operand& any = plan_.operands[step.first_operand];
+    native.element = buffer(any).element;
+    native.root = root_of(step, devices);
+    native.first_count = static_cast<std::uint32_t>(program_->native_counts.size());
+    native.first_share = static_cast<std::uint32_t>(program_->native_shares.size());
+    add_shares(step, devices, any);
+    native.num_counts = static_cast<std::uint32_t>(program_->native_counts.size()) - native.first_count;
+    bound.native = static_cast<std::uint32_t>(program_->natives.size());
+    bound.unit = units_.of(step.device);
+    program_->natives.push_back(native);
+  }
+
+  std::uint32_t number_of(const std::shared_ptr<engine::Communicator>& communicator) {
+    auto& all = program_->communicators;
+    const auto known = std::ranges::find(all, communicator);
+    if (known != all.end()) return static_cast<std::uint32_t>(known - all.begin());
+    all.push_back(communicator);
+    return static_cast<std::uint32_t>(all.size()) - 1;
+  }
+
+  // The device, among the group's, that has the one destination of a reduce or the one source of a broadcast.
+  int root_of(const Step& step, const std::vector<std::int32_t>& devices) const {
+    if (step.collective == plan::Collective::kAllReduce) return -1;
+    const std::span<const Operand> at_root =
+        step.collective == plan::Collective::kReduce ? plan_.destinations(step) : plan_.sources(step);
+    if (at_root.size() != 1) {
+      throw Error(ErrorCode::kInternal, "a native collective was bound whose root is in another process");
+    }
+    return static_cast<int>(std::ranges::find(devices, buffer(at_root.front()).device) - devices.begin());
+  }
+
+  // Of every tensor that the chunks touch, what each device of this process has of it.
+  void add_shares(const Step& step, const std::vector<std::int32_t>& devices, const Operand& any) {
+    const std::int32_t pack = buffer(any).pack;
+    const plan::Extent range = layout_->extent(pack, any.chunks);
+    std::size_t member_begin = 0;
+    for (const PackMember& member : table(pack).members) {
+      const std::size_t begin = std::max(range.offset, member_begin);
+      const std::size_t end = std::min(range.offset + range.length, member_begin + member.elements);
+      if (begin < end) {
+        program_->native_counts.push_back(end - begin);
+        for (const std::int32_t device : devices) {
+          if (!is_own(device)) continue;
+          const auto pointer = [&](std::span<const Operand> operands) -> std::int32_t {
+            const auto its = std::ranges::find_if(
+                operands, [&](const Operand& operand) { return buffer(operand).device == device; });
+            if (its == operands.end()) return -1;
+            program_->pointers.push_back(layout_->locate(*its, member, member_begin, begin));
+            return static_cast<std::int32_t>(program_->pointers.size()) - 1;
+          };
+          program_->native_shares.push_back(
+              {pointer(plan_.destinations(step)), pointer(plan_.sources(step))});
+        }
+      }
+      member_begin += member.elements;
+    }
   }
 
   void bind_call(const Step& step, BoundStep& bound) {
@@ -695,6 +765,7 @@ class Binder {
   std::span<const PackTable> tables_;
   engine::ThreadedEngine& host_;
   Units units_;
+  std::vector<std::shared_ptr<engine::Communicator>> communicators_;  // by group
   OwnRank own_;
   Messages messages_;
   std::vector<Round> rounds_;

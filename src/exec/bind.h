@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/device.h"
+#include "engine/native.h"
 #include "engine/transport.h"
 #include "exec/program.h"
 #include "plan/pack_table.h"
@@ -21,6 +22,8 @@ struct Site {
   std::vector<engine::NearBoxes> near{};  // of the transport, by rank; none: empty
   // By device of the plan: the engine of those that work by themselves, null of the host's. None: empty.
   std::vector<engine::QueuedEngine*> queued{};
+  // By group of the plan; null of those without a device here. None: empty.
+  std::vector<std::shared_ptr<engine::Communicator>> communicators{};
 };
 
 // `tables`: of each pack.

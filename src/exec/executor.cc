@@ -47,7 +47,7 @@ class Executor::Run {
       fronts_->begin();
       return work();
     } catch (...) {
-      instance_.drain();
+      instance_.give_up();
       throw;
     }
   }
@@ -101,6 +101,7 @@ class Executor::Run {
     next.number = opened_ % program_.window;
     std::fill_n(next.done.begin(), next.round->num_lanes, 0);
     std::fill_n(next.sent.begin(), next.round->num_postings, 0);
+    std::fill_n(next.given.begin(), next.round->num_lanes, 0);
     next.waiting = 0;
     if (crossing_ != nullptr) begin(next);
     ++opened_;
@@ -157,8 +158,12 @@ class Executor::Run {
     for (; done < steps.size(); ++done) {
       const BoundStep& step = steps[done];
       if (!can_run(open, step)) return false;
-      if (fronts_ != nullptr && !is_in_order(open, lane, step)) return false;
-      perform(open, lane, step);
+      if (step.op == plan::Op::kNative) {
+        if (!run_native(open, lane, step)) return false;
+      } else {
+        if (fronts_ != nullptr && !is_in_order(open, lane, step)) return false;
+        perform(open, lane, step);
+      }
       if (++steps_ % kStepsPerLook == 0) check_deadline();
     }
     return true;
@@ -177,6 +182,8 @@ class Executor::Run {
         return open.done[step.wait_lane] >= step.wait_steps;
       case plan::Op::kRecv:
         return has_arrived(open, step.posting);
+      case plan::Op::kNative:
+        return true;
       default:
         return std::ranges::all_of(
             sends(step), [&](std::uint32_t posting) { return may_send(open, program_.postings[posting]); });
@@ -229,6 +236,34 @@ class Executor::Run {
     }
   }
 
+  // The library takes what it is given when it is ready, and has taken it when it is ready again.
+  bool run_native(Open& open, std::uint32_t lane, const BoundStep& step) {
+    const BoundNative& native = program_.natives[step.native];
+    engine::Communicator& communicator = *program_.communicators[native.communicator];
+    if (!communicator.is_ready()) return false;
+    if (open.given[lane] == 0) {
+      fronts_->enter(open.number, lane, communicator);
+      communicator.give(work_of(native, communicator.devices()));
+      open.given[lane] = 1;
+      if (!communicator.is_ready()) return false;
+    }
+    open.given[lane] = 0;
+    fronts_->leave(open.number, lane, communicator, native.spans_processes);
+    return true;
+  }
+
+  engine::NativeWork work_of(const BoundNative& native, std::size_t devices) {
+    const std::size_t shares = native.num_counts * devices;
+    for (std::size_t s = 0; s < shares; ++s) {
+      const BoundShare& bound = program_.native_shares[native.first_share + s];
+      instance_.shares_[s] = {bound.source < 0 ? nullptr : pointers_[bound.source],
+                              bound.destination < 0 ? nullptr : pointers_[bound.destination]};
+    }
+    return {native.collective, native.element, native.root,
+            std::span(program_.native_counts).subspan(native.first_count, native.num_counts),
+            std::span(instance_.shares_).first(shares)};
+  }
+
   void send(Open& open, std::uint32_t lane, std::uint32_t number) {
     const Posting& posting = program_.postings[number];
     if (posting.way == Way::kLocal) {
@@ -251,7 +286,9 @@ class Executor::Run {
   }
 
   void wait_for_others() {
-    if (fronts_ != nullptr && fronts_->are_under_way()) return wait_for_devices();
+    if (fronts_ != nullptr && (fronts_->are_under_way() || !program_.natives.empty())) {
+      return wait_for_devices();
+    }
     if (crossing_ == nullptr) throw_stuck();
     if (!patience_->glance()) pause(peer_waited_for(open(closed_)));
   }

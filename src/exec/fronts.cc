@@ -26,10 +26,14 @@ Fronts::Fronts(const Program& program, std::size_t rounds, std::size_t lanes)
       }
     }
   }
+  for (const auto& communicator : program.communicators) {
+    for (std::size_t d = 0; d < communicator->devices(); ++d) used_.push_back(&communicator->queue(d));
+  }
   std::ranges::sort(used_);
   used_.erase(std::unique(used_.begin(), used_.end()), used_.end());
   gives_all_to_queues_ = program.rounds.size() == 1 && program.peers.empty() &&
-                         std::ranges::none_of(program.steps, is_work_of_host);
+                         std::ranges::none_of(program.steps, is_work_of_host) &&
+                         std::ranges::none_of(program.natives, &BoundNative::spans_processes);
 }
 
 void Fronts::set_callers(std::span<const CallerStream> streams, bool may_return_early) {
@@ -76,13 +80,13 @@ bool Fronts::move(std::size_t open, std::uint32_t lane, Unit unit) {
   if (its.queue == next) return true;
   if (its.queue != nullptr) {
     engine::Mark& last = recorded(open, lane);
-    if (next == nullptr) {
+    if (next == nullptr || its.may_wait_for_others) {
       if (!last.is_reached()) return false;
     } else {
       next->wait_for(last);
     }
   }
-  its = {next, unit, false};
+  its = {next, unit};
   return true;
 }
 
@@ -90,7 +94,7 @@ bool Fronts::follow(std::size_t open, std::uint32_t lane, std::uint32_t other) {
   const Front& before = front(open, other);
   if (before.queue == nullptr || other == lane) return true;
   Front& its = front(open, lane);
-  if (its.queue == nullptr) return recorded(open, other).is_reached();
+  if (its.queue == nullptr || before.may_wait_for_others) return recorded(open, other).is_reached();
   if (its.queue == before.queue) return true;
   its.queue->wait_for(recorded(open, other));
   its.is_recorded = false;
@@ -101,6 +105,29 @@ engine::Queue& Fronts::give(std::size_t open, std::uint32_t lane) {
   Front& its = front(open, lane);
   its.is_recorded = false;
   return *its.queue;
+}
+
+void Fronts::enter(std::size_t open, std::uint32_t lane, engine::Communicator& communicator) {
+  if (front(open, lane).queue == nullptr) return;
+  engine::Mark& last = recorded(open, lane);
+  for (std::size_t d = 0; d < communicator.devices(); ++d) communicator.queue(d).wait_for(last);
+}
+
+// The queue of the first device waits for the others, and stands for all of them.
+void Fronts::leave(std::size_t open, std::uint32_t lane, engine::Communicator& communicator,
+                   bool spans_processes) {
+  for (std::size_t d = 1; d < communicator.devices(); ++d) {
+    engine::Mark& done = mark(open, lane, unit_of(communicator.device(d)));
+    communicator.queue(d).record(done);
+    communicator.queue(0).wait_for(done);
+  }
+  front(open, lane) = {&communicator.queue(0), unit_of(communicator.device(0)), false, spans_processes};
+}
+
+Unit Fronts::unit_of(int device) const {
+  const auto found = std::ranges::find_if(
+      program_.queued, [&](const engine::QueuedEngine* engine) { return engine->index() == device; });
+  return static_cast<Unit>(found - program_.queued.begin() + 1);
 }
 
 bool Fronts::are_done(std::size_t open, std::uint32_t lanes) {

@@ -5,7 +5,8 @@
 // told to wait; where the host is to go on, it has to ask until the device has come so far.
 //
 // What a queue is told to wait for was given to another queue before, so that whatever was given comes to its
-// end by itself.
+// end by itself. Collectives between processes do not: what comes after one of these is not given before it is
+// done, or a queue that lanes share could hold up what another process waits for.
 #pragma once
 
 #include <chrono>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "engine/device.h"
+#include "engine/native.h"
 #include "exec/program.h"
 
 namespace onesum::exec {
@@ -42,6 +44,11 @@ class Fronts {
   // Where the lane's work goes; it was moved to a queued unit.
   engine::Queue& give(std::size_t open, std::uint32_t lane);
 
+  // A native collective comes after the lane's work so far, on all devices of the communicator; and what the
+  // lane does from now on comes after it. `spans_processes`: it may wait for others, and no queue may.
+  void enter(std::size_t open, std::uint32_t lane, engine::Communicator& communicator);
+  void leave(std::size_t open, std::uint32_t lane, engine::Communicator& communicator, bool spans_processes);
+
   // Whether the host knows that the lanes [0, lanes) have nothing under way.
   bool are_done(std::size_t open, std::uint32_t lanes);
 
@@ -62,6 +69,7 @@ class Fronts {
     engine::Queue* queue = nullptr;
     Unit unit = kHost;
     bool is_recorded = false;  // its mark covers all that it was given
+    bool may_wait_for_others = false;  // for other processes: whoever follows has to ask, and no queue waits
   };
 
   Front& front(std::size_t open, std::uint32_t lane) { return fronts_[open * lanes_ + lane]; }
@@ -70,6 +78,7 @@ class Fronts {
   }
   engine::QueuedEngine& engine(Unit unit) const { return *program_.queued[unit - std::size_t{1}]; }
   engine::Queue& queue(std::uint32_t lane, Unit unit) const { return engine(unit).queue(lane); }
+  Unit unit_of(int device) const;
   engine::Mark& recorded(std::size_t open, std::uint32_t lane);
   void let_all_wait_for(engine::Mark& mark);
 

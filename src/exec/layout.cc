@@ -33,9 +33,10 @@ std::vector<int> peers_of(const plan::Plan& plan, const Messages& messages, OwnR
 // One copy of the outboxes stays to spare: with it, who waits for a copy has mostly heard that it is free
 // when it needs it. What is brought to a call of a user's function, or comes from one, stays from round to
 // round, so that rounds cannot have temporaries of their own.
-unsigned window_of(const Messages& messages, unsigned phases, std::size_t rounds) {
+// All processes come to native collectives in one order.
+unsigned window_of(const plan::Plan& plan, const Messages& messages, unsigned phases, std::size_t rounds) {
   const bool has_call = std::ranges::find(messages.stages.has_call, true) != messages.stages.has_call.end();
-  const unsigned most = has_call || phases < 2 ? 1 : phases - 1;
+  const unsigned most = has_call || !plan.groups.empty() || phases < 2 ? 1 : phases - 1;
   return static_cast<unsigned>(std::min<std::size_t>(most, rounds));
 }
 
@@ -49,7 +50,7 @@ SlotNumbers::SlotNumbers(const plan::Plan& plan, const Messages& messages, std::
       near(near_boxes.begin(), near_boxes.end()) {
   if (!peers.empty()) {
     phases = most_phases;
-    window = window_of(messages, phases, rounds);
+    window = window_of(plan, messages, phases, rounds);
   }
   auto next = static_cast<std::uint32_t>(tensor_slots);
   for (std::size_t b = 0; b < plan.buffers.size(); ++b) {

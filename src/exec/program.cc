@@ -29,15 +29,20 @@ Instance::Instance(std::shared_ptr<const Program> program, engine::Transport* tr
   for (Open& open : open_) {
     open.done.resize(most_lanes);
     open.lanes.resize(most_lanes);
+    open.given.resize(most_lanes);
     open.sent.resize(most_postings);
   }
   if (!p.peers.empty()) find_boxes(*transport);
+  for (const BoundNative& native : p.natives) {
+    const std::size_t shares = native.num_counts * p.communicators[native.communicator]->devices();
+    shares_.resize(std::max(shares_.size(), shares));
+  }
   if (!p.queued.empty()) fronts_ = std::make_unique<Fronts>(p, p.window, most_lanes);
   allocate_memory();
 }
 
 Instance::~Instance() {
-  if (fronts_ != nullptr) drain();
+  if (fronts_ != nullptr && !fronts_->drain(kLongestDrain)) is_lost_ = true;
   release_memory();
 }
 
@@ -45,7 +50,8 @@ void Instance::set_callers(std::span<const CallerStream> streams, bool may_retur
   fronts_->set_callers(streams, may_return_early);
 }
 
-void Instance::drain() noexcept {
+void Instance::give_up() noexcept {
+  for (const auto& communicator : program_->communicators) communicator->abort();
   if (!fronts_->drain(kLongestDrain)) is_lost_ = true;
 }
 

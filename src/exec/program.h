@@ -16,6 +16,7 @@
 
 #include "base/hash.h"
 #include "engine/device.h"
+#include "engine/native.h"
 #include "engine/transport.h"
 #include "exec/mail.h"
 #include "plan/plan.h"
@@ -92,6 +93,25 @@ struct BoundStep {
   std::uint32_t result_slot = 0;  // whose address the call gives
   std::uint32_t wait_lane = 0;    // kWait: in the round, until so many of its steps are done
   std::uint32_t wait_steps = 0;
+  std::uint32_t native = 0;  // kNative: in Program::natives
+};
+
+// A native collective over the devices of a communicator.
+struct BoundNative {
+  std::uint32_t communicator = 0;  // in Program::communicators
+  bool spans_processes = false;
+  engine::NativeCollective collective = engine::NativeCollective::kAllReduce;
+  Element element = Element::kFloat32;
+  int root = -1;
+  std::uint32_t first_count = 0;  // in Program::native_counts, one per piece
+  std::uint32_t num_counts = 0;
+  std::uint32_t first_share = 0;  // in Program::native_shares, by piece, then by device of the communicator
+};
+
+// Of a device's share of a piece: its operands in Program::pointers; -1: none.
+struct BoundShare {
+  std::int32_t destination = -1;
+  std::int32_t source = -1;
 };
 
 struct BoundLane {
@@ -139,6 +159,10 @@ struct Program {
   std::vector<Posting> postings;
   std::vector<std::uint32_t> sends;     // the postings that steps send
   std::vector<engine::Place> incoming;  // of other processes
+  std::vector<BoundNative> natives;
+  std::vector<std::size_t> native_counts;
+  std::vector<BoundShare> native_shares;
+  std::vector<std::shared_ptr<engine::Communicator>> communicators;
   std::size_t tensor_slots = 0;
   std::vector<Memory> memory;  // of the slots of one round
   std::vector<int> peers;
@@ -192,15 +216,16 @@ class Instance {
     engine::Beat beat;
     std::vector<std::uint32_t> done;   // steps of each lane
     std::vector<std::uint32_t> sent;   // local messages, by posting: 1 + the lane that sent it; 0: not yet
+    std::vector<std::uint8_t> given;   // of each lane: its native step, which the library has not taken yet
     std::vector<std::uint32_t> lanes;  // those that are not at their end come first,
     std::size_t waiting = 0;           // and are so many
   };
 
   void allocate_memory();
   void release_memory() noexcept;
-  // After an error: what devices still do must not outlive the call. If they do not come to an end, the memory
-  // is never given back.
-  void drain() noexcept;
+  // After an error: collectives of other libraries are aborted, and what devices still do must not outlive the
+  // call. If they do not come to an end, the memory is never given back.
+  void give_up() noexcept;
   void find_boxes(engine::Transport& transport);
   // As Program::pointers, for a run that begins with this beat.
   std::byte* const* pointers(std::uint64_t first_beat) noexcept;
@@ -212,6 +237,7 @@ class Instance {
   std::vector<bool> is_resolved_;     // once asked for
   std::vector<Open> open_;            // by round modulo window
   std::unique_ptr<Fronts> fronts_;    // of programs with queued units
+  std::vector<engine::NativeShare> shares_;  // room for those of one native step
   bool is_lost_ = false;              // a device may use its memory for ever
 };
 
