@@ -11,23 +11,27 @@
 #   lint             everything that can be said without running: check-format, check-layers, tidy
 #   docs             write the pages that are made from plans: docs/algorithms.md
 #   format           lay out the sources
+#   setup-cuda       install CUDA's compiler and headers below build/, for the GPU plug-in; no GPU is needed
 #   setup, clean
 
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: setup setup-dev build run test test-fast test-exhaustive bench bench-peers check-instructions soak docs \
-        lint check-format check-layers tidy format clean
+.PHONY: setup setup-dev setup-cuda build run test test-fast test-exhaustive bench bench-peers \
+        check-instructions soak docs lint check-format check-layers tidy format clean
 
 jobs := $(shell nproc)
 folders := $(wildcard include src tests bench fuzz examples tools python)
-sources = $(shell find $(folders) -name '*.h' -o -name '*.cc')
+sources = $(shell find $(folders) -name '*.h' -o -name '*.cc' -o -name '*.cu')
 
 setup:
 	@tools/setup
 
 setup-dev:
 	@tools/setup --dev
+
+setup-cuda:
+	@tools/setup_cuda
 
 build/build.ninja: CMakePresets.json | setup
 	cmake --preset release

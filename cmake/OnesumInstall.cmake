@@ -30,6 +30,9 @@ configure_file(cmake/onesum-static.pc.in generated/onesum-static.pc @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/generated/onesum.pc" "${PROJECT_BINARY_DIR}/generated/onesum-static.pc"
   DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 
+if(TARGET onesum_cuda)
+  install(TARGETS onesum_cuda LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+endif()
 if(TARGET onesum_tool)
   install(TARGETS onesum_tool RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 endif()

@@ -6,7 +6,8 @@
 # so `ctest -R '^plan/'` runs a folder. tests/support/ is a library that all of them link.
 # Tests run in the project's root, which is also the macro ONESUM_SOURCE_DIR. tests/cli/ links the tool's
 # code and has the path of the tool itself as ONESUM_TOOL; tests/exec/ runs the sample plans of tests/plan/,
-# tests/machines/ the workers and calls of tests/processes/.
+# tests/machines/ the workers and calls of tests/processes/; tests/engine/ runs the GPU's kernels compiled for
+# the host, tests/emulated_gpu_self/ and tests/gpu/ the emulated GPU (OnesumEmulatedGpu.cmake).
 # Targets: onesum_tests_fast builds what label fast needs, onesum_tests everything.
 
 find_package(GTest REQUIRED)
@@ -40,6 +41,20 @@ if(support_sources)
   target_link_libraries(onesum_test_support PUBLIC onesum_test_flags)
 endif()
 
+# tests/gpu/ runs twice: on emulated GPUs that work in each other's memory, and on such that do not.
+function(onesum_gpu_tests name label timeout)
+  add_dependencies(${name} onesum_cuda onesum_emulated_gpu)
+  foreach(peers all none)
+    gtest_discover_tests(${name}
+      TEST_PREFIX "gpu/peers_${peers}/" TEST_LIST ${name}_${peers} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+      WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
+      PROPERTIES LABELS ${label} TIMEOUT ${timeout}
+        ENVIRONMENT "XDG_CACHE_HOME=${ONESUM_TEST_CACHE};ONESUM_CUDA_PLUGIN=$<TARGET_FILE:onesum_cuda>;\
+LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/emulated_gpu;EMULATED_GPU_DEVICES=8;EMULATED_GPU_PEERS=${peers};\
+EMULATED_GPU_DELAY_US=20;ONESUM_POOL_BYTES=0")
+  endforeach()
+endfunction()
+
 function(onesum_test_program folder label timeout)
   set(sources ${ARGN})
   string(REPLACE "/" "_" name "onesum_test_${folder}")
@@ -58,6 +73,9 @@ function(onesum_test_program folder label timeout)
     target_compile_definitions(${name} PRIVATE ONESUM_TOOL="$<TARGET_FILE:onesum_tool>")
     add_dependencies(${name} onesum_tool)
   endif()
+  if(folder STREQUAL "engine")
+    target_link_libraries(${name} PRIVATE onesum_kernel_twins)
+  endif()
   if(folder STREQUAL "exec")
     file(GLOB sample_plans CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/plan/sample_*.cc")
     target_sources(${name} PRIVATE ${sample_plans})
@@ -66,11 +84,18 @@ function(onesum_test_program folder label timeout)
     target_sources(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests/processes/workers.cc"
       "${PROJECT_SOURCE_DIR}/tests/processes/calls.cc")
   endif()
+  if(folder STREQUAL "emulated_gpu_self")
+    target_link_libraries(${name} PRIVATE onesum_emulated_gpu_self)
+  endif()
   target_link_libraries(${name} PRIVATE onesum_test_flags GTest::gmock_main)
-  gtest_discover_tests(${name}
-    TEST_PREFIX "${folder}/" DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-    WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
-    PROPERTIES LABELS ${label} TIMEOUT ${timeout} ${ONESUM_TEST_PROPERTIES})
+  if(folder STREQUAL "gpu")
+    onesum_gpu_tests(${name} ${label} ${timeout})
+  else()
+    gtest_discover_tests(${name}
+      TEST_PREFIX "${folder}/" DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+      WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
+      PROPERTIES LABELS ${label} TIMEOUT ${timeout} ${ONESUM_TEST_PROPERTIES})
+  endif()
   add_dependencies(onesum_tests ${name})
   if(label STREQUAL "fast")
     add_dependencies(onesum_tests_fast ${name})
@@ -88,6 +113,9 @@ foreach(source IN LISTS test_sources)
   list(APPEND test_folders "${folder}")
 endforeach()
 list(REMOVE_DUPLICATES test_folders)
+if(NOT ONESUM_WITH_CUDA)
+  list(REMOVE_ITEM test_folders emulated_gpu_self gpu)
+endif()
 
 foreach(folder IN LISTS test_folders)
   file(GLOB all CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/${folder}/*.cc")
@@ -123,6 +151,18 @@ add_test(NAME bench/instructions_self_test COMMAND "${PROJECT_SOURCE_DIR}/tools/
 add_test(NAME bench/peers_self_test COMMAND "${PROJECT_SOURCE_DIR}/bench/peers/peers.py" self-test)
 set_tests_properties(layers/check_layers layers/self_test pages/check_readme bench/instructions_self_test
   bench/peers_self_test PROPERTIES LABELS fast TIMEOUT 60)
+
+if(TARGET onesum_tool AND NOT ONESUM_SANITIZE)
+  set(plug_in "")
+  if(ONESUM_WITH_CUDA)
+    set(plug_in --plug-in $<TARGET_FILE:onesum_cuda>)
+    add_dependencies(onesum_tests_fast onesum_cuda)
+  endif()
+  add_test(NAME linkage/no_cuda COMMAND "${PROJECT_SOURCE_DIR}/tests/linkage/run"
+    $<TARGET_FILE:onesum_shared> $<TARGET_FILE:onesum_tool> ${plug_in})
+  set_tests_properties(linkage/no_cuda PROPERTIES LABELS fast TIMEOUT 60)
+  add_dependencies(onesum_tests_fast onesum_shared onesum_tool)
+endif()
 
 add_test(NAME pages/algorithms
   COMMAND onesum_algorithms_doc --check "${PROJECT_SOURCE_DIR}/docs/algorithms.md")

@@ -1,6 +1,7 @@
 #include "engine/cuda/cuda_queue.h"
 
 #include "engine/cuda/cuda_error.h"
+#include "engine/cuda/kernel_forms.h"
 #include "engine/cuda/launch.h"
 
 namespace onesum::engine::cuda {
@@ -10,10 +11,6 @@ namespace {
 constexpr std::size_t kMostCopies = 4;
 
 CudaMark& ours(Mark& mark) { return static_cast<CudaMark&>(mark); }
-
-bool is_copy(const ReduceForm& form) {
-  return form.merges.size() == 1 && form.destinations == 1 && form.input == form.output && form.divisor == 1;
-}
 
 }  // namespace
 
@@ -39,6 +36,10 @@ void CudaMark::record_on(cudaStream_t stream) {
 CudaQueue::CudaQueue(int device) : device_(device) {
   const OnDevice here(device);
   require(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), device, "making a stream");
+  int count = 0;
+  require(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device), device,
+          "asking for its multiprocessors");
+  multiprocessors_ = static_cast<unsigned>(count);
 }
 
 CudaQueue::~CudaQueue() { cudaStreamDestroy(stream_); }
@@ -46,12 +47,13 @@ CudaQueue::~CudaQueue() { cudaStreamDestroy(stream_); }
 void CudaQueue::reduce(const QueuedReduce& work) {
   const OnDevice here(device_);
   if (copy(work)) return;
-  require(launch_reduce(find_kernel(*work.form), *work.form, work.is_wide, work.pieces, stream_), device_,
-          "launching a reduction");
+  require(launch_reduce(find_kernel(*work.form), *work.form, work.is_wide, work.pieces,
+                        {stream_, multiprocessors_}),
+          device_, "launching a reduction");
 }
 
 bool CudaQueue::copy(const QueuedReduce& work) {
-  if (!is_copy(*work.form) || work.pieces.size() > kMostCopies) return false;
+  if (!is_copy(*work.form) || work.form->destinations != 1 || work.pieces.size() > kMostCopies) return false;
   const std::size_t size = size_of(work.form->input);
   for (const QueuedPiece& piece : work.pieces) {
     require(cudaMemcpyAsync(piece.pointers[0] + piece.first * size, piece.pointers[1] + piece.first * size,

@@ -40,6 +40,7 @@ class CudaQueue final : public Queue {
 
   int device_;
   cudaStream_t stream_ = nullptr;
+  unsigned multiprocessors_ = 0;
 };
 
 }  // namespace onesum::engine::cuda

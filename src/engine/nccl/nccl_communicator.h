@@ -1,0 +1,70 @@
+// The GPUs of this process in a group: one communicator of NCCL for each, none of which blocks.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "engine/cuda/cuda_engine.h"
+#include "engine/native.h"
+#include "engine/nccl/nccl_library.h"
+
+namespace onesum::engine::nccl {
+
+class NcclCommunicator final : public Communicator {
+ public:
+  struct Local {
+    cuda::CudaEngine* engine = nullptr;
+    int rank = 0;
+  };
+
+  NcclCommunicator(std::shared_ptr<const Library> library, std::vector<Local> locals);
+  // Lets what was given come to its end for a second, then aborts it. Returns after two seconds at most.
+  ~NcclCommunicator() override;
+
+  // Once, before anything else.
+  void start(const NativeEngine::Id& id, int size);
+
+  std::size_t devices() const noexcept override { return locals_.size(); }
+  int device(std::size_t number) const noexcept override { return locals_[number].engine->index(); }
+  Queue& queue(std::size_t device) noexcept override { return locals_[device].engine->native_queue(); }
+  bool is_ready() override;
+  void give(const NativeWork& work) override;
+  void abort() noexcept override;
+  // Relaxed everywhere: whoever needs the order takes the mutex.
+  bool is_aborted() const noexcept override { return is_aborted_.load(std::memory_order_relaxed); }
+
+ private:
+  // What the library gave us, by device. Shared with a thread that ends it, which may take longer than we
+  // wait.
+  struct Handles {
+    std::shared_ptr<const Library> library;
+    std::vector<ncclComm_t> comms;
+    std::string name;  // "NCCL 2.28.9 on GPU:0, GPU:1"
+
+    ncclResult_t state(std::size_t device) const noexcept;
+    bool are_all(ncclResult_t state) const noexcept;
+    void abort() noexcept;
+    void finish() noexcept;
+  };
+  class GroupOfCalls;
+
+  static void end_in_time(const std::shared_ptr<Handles>& handles, void (Handles::*end)() noexcept) noexcept;
+
+  void require_usable() const;
+  ncclResult_t call(const NativeWork& work, std::size_t piece, std::size_t device) const;
+  void require(ncclResult_t result, std::size_t device, const char* doing);
+  [[noreturn]] void fail(const std::string& reason);
+
+  const std::shared_ptr<const Library> library_;
+  const std::vector<Local> locals_;
+  // Held while the library is called, except for its end.
+  std::mutex mutex_;
+  std::shared_ptr<Handles> handles_;  // null: aborted
+  std::string failure_;               // empty: none
+  std::atomic<bool> is_aborted_ = false;
+};
+
+}  // namespace onesum::engine::nccl
