@@ -1,5 +1,5 @@
-# The GPU plug-in, libonesum_cuda.so, next to libonesum: target onesum_cuda, from src/engine/cuda. It alone
-# needs CUDA's runtime library; whoever has no GPU never opens it.
+# The GPU plug-in, libonesum_cuda.so, next to libonesum: target onesum_cuda, from src/engine/cuda and
+# src/engine/nccl. It alone needs CUDA's runtime library; whoever has no GPU never opens it.
 #   ONESUM_CUDA                auto: built where CUDA is found; on: an error if it is not; off
 #   ONESUM_CUDA_HOME           where CUDA is. Else the first of these that has all it takes: $CUDA_HOME,
 #                              build/cuda-venv (make setup-cuda), /usr/local/cuda
@@ -90,6 +90,11 @@ function(onesum_cuda_code result)
   set(${result} "${options}" PARENT_SCOPE)
 endfunction()
 
+# What the bits of results depend on: no multiplication is contracted into an addition, division is IEEE's,
+# subnormals are kept. tests/linkage/check_ptx looks at what comes out.
+set(ONESUM_NVCC_FLAGS -std=c++20 -O3 --fmad=false --prec-div=true --prec-sqrt=true --ftz=false
+  "-I${PROJECT_SOURCE_DIR}/src" -ccbin "${CMAKE_CXX_COMPILER}")
+
 # CMake's own support for CUDA would want to link a program first, for which wheels lack files.
 function(onesum_add_cuda)
   set(source "${PROJECT_SOURCE_DIR}/src/engine/cuda/kernels.cu")
@@ -97,10 +102,8 @@ function(onesum_add_cuda)
   file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/cuda")
   onesum_cuda_code(code)
   add_custom_command(OUTPUT "${object}"
-    COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} "${ONESUM_NVCC}" -ccbin "${CMAKE_CXX_COMPILER}" -std=c++20 -O3
-      --fmad=false --prec-div=true --prec-sqrt=true --ftz=false ${code} --threads 0
-      -Xcompiler=-fPIC,-fvisibility=hidden,-ffp-contract=off "-I${PROJECT_SOURCE_DIR}/src"
-      -MD -MF "${object}.d" -c "${source}" -o "${object}"
+    COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} "${ONESUM_NVCC}" ${ONESUM_NVCC_FLAGS} ${code} --threads 0
+      -Xcompiler=-fPIC,-fvisibility=hidden -MD -MF "${object}.d" -c "${source}" -o "${object}"
     DEPENDS "${source}" DEPFILE "${object}.d" COMMENT "Building CUDA object ${object}" VERBATIM)
 
   file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/engine/cuda/*.cc"
@@ -120,6 +123,7 @@ function(onesum_add_cuda)
 endfunction()
 
 set(ONESUM_WITH_CUDA OFF)
+string(TOLOWER "${ONESUM_CUDA}" ONESUM_CUDA)
 if(NOT ONESUM_CUDA MATCHES "^(auto|on|off)$")
   message(FATAL_ERROR "ONESUM_CUDA is \"${ONESUM_CUDA}\", not auto, on or off")
 endif()

@@ -157,6 +157,9 @@ if(TARGET onesum_tool AND NOT ONESUM_SANITIZE)
   if(ONESUM_WITH_CUDA)
     set(plug_in --plug-in $<TARGET_FILE:onesum_cuda>)
     add_dependencies(onesum_tests_fast onesum_cuda)
+    add_test(NAME linkage/check_ptx COMMAND "${PROJECT_SOURCE_DIR}/tests/linkage/check_ptx"
+      "${ONESUM_NVCC}" ${ONESUM_NVCC_FLAGS})
+    set_tests_properties(linkage/check_ptx PROPERTIES LABELS full TIMEOUT 300)
   endif()
   add_test(NAME linkage/no_cuda COMMAND "${PROJECT_SOURCE_DIR}/tests/linkage/run"
     $<TARGET_FILE:onesum_shared> $<TARGET_FILE:onesum_tool> ${plug_in})

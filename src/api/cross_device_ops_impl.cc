@@ -31,7 +31,8 @@ planner::Placement placement_of(const Cluster& cluster, const planner::Policy& p
     return has_others && api::worker_of(device) != own ? std::string() : api::why_not_served(device);
   };
   return {state.shared_defaults(), state.devices,  state.workers, state.hosts,
-          policy.all_workers,      state.machines, why_not_served};
+          policy.all_workers,      state.machines, !has_others && state.workers.size() > 1,
+          why_not_served};
 }
 
 plan::CostConstants constants_of(const Cluster& cluster) {

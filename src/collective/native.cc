@@ -33,9 +33,10 @@ bool can_run_natively(const Topology& topology, const Task& task) {
   if (task.contract != plan::Contract::kReduce || task.replicas.size() < 2) return false;
   const Element element = task.replicas.front().element;
   if (element != task.output || !plan::sums_natively(element, task.accumulator)) return false;
-  std::set<std::int32_t> replicas, results;
+  std::set<std::int32_t> replicas, results, chips;
   for (const Source& replica : task.replicas) {
     if (!topology.is_gpu(replica.device) || !replicas.insert(replica.device).second) return false;
+    if (!chips.insert(topology.chip_of(replica.device)).second) return false;
   }
   for (const Target& target : task.destinations) {
     if (!results.insert(target.device).second) return false;

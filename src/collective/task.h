@@ -38,7 +38,11 @@ struct Topology {
   std::vector<std::int32_t> hosts;          // of each rank, the device that is its CPU:0
   std::vector<bool> gpus = {};              // of each device, whether it is a GPU; empty: none is
   std::vector<std::int32_t> machines = {};  // of each rank, the machine it is on; empty: all are on one
+  std::vector<std::int32_t> chips = {};     // of each device, which GPU it is; empty: no two are the same
   bool is_gpu(std::int32_t device) const { return !gpus.empty() && gpus[static_cast<std::size_t>(device)]; }
+  std::int32_t chip_of(std::int32_t device) const {
+    return chips.empty() ? device : chips[static_cast<std::size_t>(device)];
+  }
   std::int32_t rank_of(std::int32_t device) const { return device_rank[static_cast<std::size_t>(device)]; }
   std::int32_t machine_of(std::int32_t rank) const {
     return machines.empty() ? 0 : machines[static_cast<std::size_t>(rank)];

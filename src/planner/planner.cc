@@ -55,6 +55,7 @@ Fingerprint fingerprint_of(const PackOfStreams& pack, const Selection& selection
   for (const std::int32_t host : topology.hosts) hasher.add(static_cast<std::uint64_t>(host));
   for (const bool is_gpu : topology.gpus) hasher.add(is_gpu ? 1 : 0);
   for (const std::int32_t machine : topology.machines) hasher.add(static_cast<std::uint64_t>(machine));
+  for (const std::int32_t chip : topology.chips) hasher.add(static_cast<std::uint64_t>(chip));
   add_task(hasher, pack.task);
   hasher.add(static_cast<std::uint64_t>(pack.route.way));
   hasher.add(static_cast<std::uint64_t>(selection.on));
@@ -89,6 +90,9 @@ collective::Topology topology_of(const Policy& policy, const Placement& placemen
   topology.device_rank = resolved.device_rank;
   for (const Device& device : resolved.devices) topology.gpus.push_back(device.type() == "GPU");
   topology.machines = placement.machines;
+  if (placement.workers_share_gpus) {
+    for (const Device& device : resolved.devices) topology.chips.push_back(device.index().value_or(0));
+  }
   return topology;
 }
 
