@@ -107,7 +107,7 @@ function(onesum_add_cuda)
     DEPENDS "${source}" DEPFILE "${object}.d" COMMENT "Building CUDA object ${object}" VERBATIM)
 
   file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/engine/cuda/*.cc"
-    "${PROJECT_SOURCE_DIR}/src/engine/nccl/*.cc")
+    "${PROJECT_SOURCE_DIR}/src/engine/nccl/*.cc" "${PROJECT_SOURCE_DIR}/src/engine/cuda_plugin/*.cc")
   set(exports "${PROJECT_SOURCE_DIR}/cmake/onesum_cuda.map")
   add_library(onesum_cuda MODULE ${sources} "${object}" $<TARGET_OBJECTS:onesum_room_base>)
   target_include_directories(onesum_cuda PRIVATE "${PROJECT_SOURCE_DIR}/src")

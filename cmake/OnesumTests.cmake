@@ -89,6 +89,7 @@ function(onesum_test_program folder label timeout)
   endif()
   target_link_libraries(${name} PRIVATE onesum_test_flags GTest::gmock_main)
   if(folder STREQUAL "gpu")
+    target_include_directories(${name} SYSTEM PRIVATE ${ONESUM_CUDA_INCLUDE_DIRS})
     onesum_gpu_tests(${name} ${label} ${timeout})
   else()
     gtest_discover_tests(${name}

@@ -189,10 +189,10 @@ void CrossDeviceOps::Impl::warn_of_nccl(planner::CallKind kind, const planner::P
   const auto names_nccl = [](const AllReduceSpec& spec) { return planner::has_level(spec, "nccl"); };
   if (kind != planner::CallKind::kReduce && kind != planner::CallKind::kBatchReduce) return;
   if (std::ranges::none_of(policy.specs, names_nccl)) return;
-  const auto other = std::ranges::find_if(planned.devices, [](const Device& d) { return d.type() != "GPU"; });
-  if (other == planned.devices.end() || warned_of_nccl_.test_and_set(std::memory_order_relaxed)) return;
+  const Device* const other = planner::replica_without_gpu(planned);
+  if (other == nullptr || warned_of_nccl_.test_and_set(std::memory_order_relaxed)) return;
   log(LogLevel::kWarning, policy.name + ": NCCL serves GPUs only, and there are other devices (" +
-                              other->to_string() + "); the host engine's reduce takes its place");
+                              other->to_string() + "); our own reduce takes its place");
 }
 
 void CrossDeviceOps::Impl::forget_oldest() {

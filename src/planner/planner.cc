@@ -150,6 +150,16 @@ Planned planned_of(Resolved resolved, std::vector<PackOfStreams> packs,
 
 }  // namespace
 
+const Device* replica_without_gpu(const Planned& planned) {
+  for (const Stream& stream : planned.streams) {
+    for (const collective::Source& replica : stream.task.replicas) {
+      const Device& device = planned.devices[static_cast<std::size_t>(replica.device)];
+      if (device.type() != "GPU") return &device;
+    }
+  }
+  return nullptr;
+}
+
 Planner::Planner(Policy policy, Placement placement, const plan::CostConstants& constants)
     : policy_(std::move(policy)), placement_(std::move(placement)), constants_(constants) {}
 

@@ -40,6 +40,9 @@ struct Planned {
   std::size_t slots = 0;        // tensor slots
 };
 
+// A device of a replica that is not a GPU; null: all are.
+const Device* replica_without_gpu(const Planned& planned);
+
 class Planner {
  public:
   Planner(Policy policy, Placement placement, const plan::CostConstants& constants = {});

@@ -1,6 +1,5 @@
 #include "engine/nccl/nccl_communicator.h"
 
-#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <future>
@@ -65,7 +64,7 @@ bool NcclCommunicator::Handles::are_all(ncclResult_t wanted) const noexcept {
 }
 
 void NcclCommunicator::Handles::abort() noexcept {
-  for (ncclComm_t& comm : comms) {
+  for (const ncclComm_t comm : comms) {
     if (comm != nullptr) library->comm_abort(comm);
   }
 }
@@ -73,14 +72,14 @@ void NcclCommunicator::Handles::abort() noexcept {
 void NcclCommunicator::Handles::finish() noexcept {
   bool is_finished = are_all(ncclSuccess);
   if (is_finished) {
-    for (ncclComm_t& comm : comms) library->comm_finalize(comm);  // its result is the state, too
+    for (const ncclComm_t comm : comms) library->comm_finalize(comm);  // its result is the state, too
     const Clock::time_point deadline = Clock::now() + kFinishing;
     while (!(is_finished = are_all(ncclSuccess)) && Clock::now() < deadline) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   }
   if (!is_finished) return abort();
-  for (ncclComm_t& comm : comms) library->comm_destroy(comm);
+  for (const ncclComm_t comm : comms) library->comm_destroy(comm);
 }
 
 // On a thread of its own, since the library waits there until other processes of this machine have ended
@@ -94,7 +93,7 @@ void NcclCommunicator::end_in_time(const std::shared_ptr<Handles>& handles,
     if (over.wait_for(kEnding) == std::future_status::ready) return thread.join();
     thread.detach();
     log(LogLevel::kWarning,
-        handles->name + ": the library still waits for other processes; it is left to it");
+        handles->name + ": the library still waits for other processes, and is not waited for any longer");
   } catch (const std::system_error&) {  // no more threads
     (handles.get()->*end)();
   }
@@ -120,7 +119,7 @@ void NcclCommunicator::start(const NativeEngine::Id& id, int size) {
   ncclUniqueId unique;
   std::memcpy(&unique, id.data(), id.size());
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  config.blocking = 1;
+  config.blocking = 0;
   GroupOfCalls calls(*library_);
   for (std::size_t device = 0; device < locals_.size(); ++device) {
     const cuda::OnDevice here(locals_[device].engine->index());
@@ -151,7 +150,6 @@ void NcclCommunicator::give(const NativeWork& work) {
     throw Error(ErrorCode::kInvalidArgument,
                 library_->name() + " does not add " + std::string(to_string(work.element)));
   }
-  if (std::ranges::all_of(work.counts, [](std::size_t count) { return count == 0; })) return;
   GroupOfCalls calls(*library_);
   for (std::size_t piece = 0; piece < work.counts.size(); ++piece) {
     if (work.counts[piece] == 0) continue;
@@ -180,12 +178,12 @@ ncclResult_t NcclCommunicator::call(const NativeWork& work, std::size_t piece, s
     case NativeCollective::kBroadcast:
       break;
   }
-  // Types that it does not know travel as well. In place is what does no more than it must: at a root without
-  // a destination, and where there is nothing to send.
-  const std::byte* const source = share.source == nullptr ? share.destination : share.source;
-  void* const destination = share.destination == nullptr ? const_cast<std::byte*>(source) : share.destination;
-  return library_->broadcast(source, destination, count * size_of(work.element), ncclUint8, work.root, comm,
-                             stream);
+  // As bytes, so types that it does not add travel, too. A root without a destination keeps what it has: in
+  // place nothing is written there.
+  void* const destination =
+      share.destination == nullptr ? const_cast<std::byte*>(share.source) : share.destination;
+  return library_->broadcast(share.source, destination, count * size_of(work.element), ncclUint8, work.root,
+                             comm, stream);
 }
 
 void NcclCommunicator::abort() noexcept {

@@ -25,8 +25,8 @@ std::string version_text(int version) {
 }
 
 std::string path_of(void* library) {
-  const link_map* map = nullptr;
-  return dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 ? map->l_name : kFile;
+  link_map* map = nullptr;
+  return dlinfo(library, RTLD_DI_LINKMAP, static_cast<void*>(&map)) == 0 ? map->l_name : kFile;
 }
 
 template <class F>

@@ -1,0 +1,144 @@
+// The caller's streams: a call comes after what they were given before it, and before what they are given
+// afterwards; and it does not keep the host waiting for that.
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <onesum/onesum.h>
+
+#include "gpu/cuda_calls.h"
+#include "gpu/gpus.h"
+#include "support/expect_error.h"
+#include "support/tensors.h"
+
+namespace onesum::testing {
+namespace {
+
+constexpr std::size_t kElements = 5000;
+
+// A replica and a stream on each of some GPUs.
+struct Callers {
+  explicit Callers(std::size_t devices) {
+    for (std::size_t d = 0; d < devices; ++d) {
+      streams.push_back(std::make_unique<CallerStream>(static_cast<int>(d)));
+      memory.push_back(std::make_unique<CallerMemory>(static_cast<int>(d), std::vector<float>(kElements, static_cast<float>(d + 1))));
+    }
+  }
+
+  PerReplica value() const {
+    std::vector<Tensor> tensors;
+    for (std::size_t d = 0; d < streams.size(); ++d) tensors.push_back(memory[d]->tensor(*streams[d]));
+    return PerReplica(std::move(tensors));
+  }
+  void fill() {
+    for (std::size_t d = 0; d < streams.size(); ++d) memory[d]->fill(*streams[d]);
+  }
+  void expect(float expected) {
+    for (std::size_t d = 0; d < streams.size(); ++d) {
+      memory[d]->read(*streams[d]);
+      streams[d]->synchronize();
+      EXPECT_EQ(memory[d]->contents(), std::vector<float>(kElements, expected)) << "device " << d;
+    }
+  }
+
+  std::vector<std::unique_ptr<CallerStream>> streams;
+  std::vector<std::unique_ptr<CallerMemory>> memory;
+};
+
+class Streams : public GpuTest, public ::testing::WithParamInterface<const char*> {
+ protected:
+  std::unique_ptr<CrossDeviceOps> ops() const {
+    const std::string algorithm = GetParam();
+    if (algorithm == "one_device") return std::make_unique<ReductionToOneDevice>();
+    return std::make_unique<AllReduceCrossDeviceOps>(algorithm, 1);
+  }
+};
+
+TEST_P(Streams, AreWaitedForAndWait) {
+  const std::unique_ptr<CrossDeviceOps> its = ops();
+  for (const std::size_t devices : {1U, 2U, 4U}) {
+    Callers callers(devices);
+    for (int round = 0; round < 3; ++round) {
+      callers.fill();
+      std::vector<PerReplica> values = {callers.value()};
+      its->batch_reduce_into(ReduceOp::kSum, values, values);
+      its->batch_reduce_into(ReduceOp::kMean, values, values);  // of equal numbers
+      callers.expect(static_cast<float>(devices * (devices + 1)) / 2);
+      // Pinned memory now holds the sums.
+      callers.memory.clear();
+      for (std::size_t d = 0; d < devices; ++d) {
+        callers.memory.push_back(std::make_unique<CallerMemory>(
+            static_cast<int>(d), std::vector<float>(kElements, static_cast<float>(d + 1))));
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Streams,
+                         ::testing::Values("one_device", "hierarchical_copy", "nccl", "pscpu", "psgpu", "direct"),
+                         [](const auto& its) { return std::string(its.param); });
+
+// The host goes on while a stream is held up before the call.
+class EarlyReturn : public GpuTest {};
+
+TEST_F(EarlyReturn, WhereEveryTensorHasAStream) {
+  for (const char* algorithm : {"one_device", "nccl"}) {
+    std::unique_ptr<CrossDeviceOps> ops = std::make_unique<ReductionToOneDevice>();
+    if (algorithm == std::string("nccl")) ops = std::make_unique<NcclAllReduce>();
+    Callers callers(2);
+    std::vector<PerReplica> values = {callers.value()};
+    callers.fill();
+    ops->batch_reduce_into(ReduceOp::kSum, values, values);  // communicators are made
+    std::atomic<bool> may_go_on = false;
+    std::function<void()> hold_up = [&] { may_go_on.wait(false); };
+    callers.fill();
+    callers.streams[1]->call(hold_up);
+    ops->batch_reduce_into(ReduceOp::kSum, values, values);
+    EXPECT_FALSE(callers.streams[0]->is_done());
+    may_go_on = true;
+    may_go_on.notify_all();
+    callers.expect(3);
+  }
+}
+
+// What is prepared runs again before its last run is done, in the same memory.
+TEST_F(EarlyReturn, OfPreparedCalls) {
+  ReductionToOneDevice ops("GPU:1");
+  Callers callers(3);
+  std::vector<PerReplica> values = {callers.value()};
+  PreparedReduce prepared = ops.prepare(ReduceOp::kMean, values, values);
+  callers.fill();
+  for (int run = 0; run < 20; ++run) prepared.run();
+  callers.expect(2);
+}
+
+// A result of the library's has no stream: whoever gets it may use it at once.
+TEST_F(EarlyReturn, NotWithFreshResults) {
+  Callers callers(2);
+  callers.fill();
+  const PerReplica value = callers.value();
+  const Mirrored sum = NcclAllReduce().reduce(ReduceOp::kSum, value, value);
+  EXPECT_EQ(contents<float>(std::get<Tensor>(sum.values()[1]).copied_to("CPU:0")),
+            std::vector<float>(kElements, 3));
+}
+
+// Copies wait for a stream, too.
+TEST_F(EarlyReturn, NotOfCopies) {
+  Callers callers(1);
+  callers.fill();
+  EXPECT_EQ(contents<float>(callers.memory[0]->tensor(*callers.streams[0]).copied_to("CPU:0")),
+            std::vector<float>(kElements, 1));
+}
+
+TEST(StreamsOfOthers, AreRefused) {
+  float number = 0;
+  expect_invalid([&] { Tensor::borrow(&number, DType::kFloat32, {}, "CPU:0", nullptr); },
+                 {"CPU:0", "stream", "GPU"});
+}
+
+}  // namespace
+}  // namespace onesum::testing
