@@ -90,6 +90,9 @@ function(onesum_test_program folder label timeout)
   target_link_libraries(${name} PRIVATE onesum_test_flags GTest::gmock_main)
   if(folder STREQUAL "gpu")
     target_include_directories(${name} SYSTEM PRIVATE ${ONESUM_CUDA_INCLUDE_DIRS})
+    target_compile_definitions(${name} PRIVATE ONESUM_CUDA_PLUGIN="$<TARGET_FILE:onesum_cuda>"
+      ONESUM_NCCL_STAND_INS="${PROJECT_BINARY_DIR}/nccl_stand_ins")
+    add_dependencies(${name} onesum_nccl_old onesum_nccl_stuck)
     onesum_gpu_tests(${name} ${label} ${timeout})
   else()
     gtest_discover_tests(${name}

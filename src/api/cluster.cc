@@ -13,6 +13,7 @@
 
 #include "api/cluster_state.h"
 #include "api/community.h"
+#include "api/engines.h"
 #include "api/join.h"
 #include "api/worker_devices.h"
 #include "base/config.h"
@@ -190,5 +191,12 @@ int Cluster::rank() const noexcept { return state_->session ? state_->session->r
 int Cluster::size() const noexcept { return static_cast<int>(state_->workers.size()); }
 std::span<const Device> Cluster::workers() const noexcept { return state_->workers; }
 std::span<const Device> Cluster::devices() const noexcept { return state_->devices; }
+
+std::function<std::string(const Device&)> Cluster::State::why_not_served() const {
+  if (!session) return api::why_not_served;
+  return [own = api::worker_of(defaults)](const Device& device) {
+    return api::worker_of(device) == own ? api::why_not_served(device) : std::string();
+  };
+}
 
 }  // namespace onesum

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <onesum/cluster.h>
@@ -25,6 +27,9 @@ struct Cluster::State {
 
   // What completes a partial device where all workers must understand it alike: worker 0's.
   const Device& shared_defaults() const noexcept { return session ? hosts.front() : defaults; }
+
+  // Says why no engine serves a device; nothing if one does, or it is another process's.
+  std::function<std::string(const Device&)> why_not_served() const;
 };
 
 }  // namespace onesum

@@ -8,9 +8,9 @@
 #include <onesum/error.h>
 
 #include "api/accumulation_caller.h"
+#include "api/community.h"
 #include "api/dense_copies.h"
 #include "api/engines.h"
-#include "api/worker_devices.h"
 #include "api/machine_constants.h"
 #include "api/merge_rows.h"
 #include "base/log.h"
@@ -27,12 +27,16 @@ constexpr std::chrono::minutes kDefaultTimeout{30};
 planner::Placement placement_of(const Cluster& cluster, const planner::Policy& policy) {
   const Cluster::State& state = cluster.state();
   const bool has_others = state.session != nullptr;
-  const auto why_not_served = [has_others, own = api::worker_of(state.defaults)](const Device& device) {
-    return has_others && api::worker_of(device) != own ? std::string() : api::why_not_served(device);
-  };
-  return {state.shared_defaults(), state.devices,  state.workers, state.hosts,
-          policy.all_workers,      state.machines, !has_others && state.workers.size() > 1,
-          why_not_served};
+  const bool by_network = has_others && state.session->community()->transport == TransportChoice::kTcp;
+  return {state.shared_defaults(),
+          state.devices,
+          state.workers,
+          state.hosts,
+          policy.all_workers,
+          state.machines,
+          by_network,
+          !has_others && state.workers.size() > 1,
+          state.why_not_served()};
 }
 
 plan::CostConstants constants_of(const Cluster& cluster) {

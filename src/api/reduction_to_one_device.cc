@@ -15,7 +15,8 @@ planner::Policy policy_of(const std::optional<std::string>& reduce_to_device, bo
   if (reduce_to_device) {
     // Any device of the workers will do: it need not be among sources or destinations.
     const Cluster::State& state = cluster.state();
-    const planner::Placement placement{state.shared_defaults(), {}, state.workers};
+    planner::Placement placement{state.shared_defaults(), {}, state.workers};
+    placement.why_not_served = state.why_not_served();
     policy.reduce_to_device = planner::place(Device(*reduce_to_device), placement, "reduce_to_device");
   }
   return policy;

@@ -28,6 +28,7 @@ enum class Algorithm : std::uint8_t {
   kHierarchicalCopy,  // "hierarchical_copy"
   kExchange,          // "exchange": everyone sends all to everyone
   kMachines,          // "machines": direct, but what a machine's workers have is added up before it leaves it
+  kDoubling,          // "doubling": everyone sends all it has to one after the other, each twice as far away
 };
 
 std::string_view name_of(Algorithm algorithm) noexcept;

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "collective/doubling.h"
 #include "collective/exchange.h"
 #include "collective/hierarchical_copy.h"
 #include "collective/native.h"
@@ -72,6 +73,7 @@ Cut AllReduceWriter::cut() const {
       break;
     case Algorithm::kHierarchicalCopy:
     case Algorithm::kExchange:
+    case Algorithm::kDoubling:
     case Algorithm::kNccl:
       break;
     default:
@@ -106,6 +108,9 @@ void AllReduceWriter::write(Draft& draft) {
         break;
       case Algorithm::kExchange:
         write_exchange(draft, level_, shard);
+        break;
+      case Algorithm::kDoubling:
+        write_doubling(draft, level_, shard);
         break;
       case Algorithm::kMachines:
         write_machines(draft, level_, machines_, shard);
@@ -255,7 +260,7 @@ bool AllReduceWriter::passes_sums_on() const {
 
 bool AllReduceWriter::rounds_on_the_way() const {
   if (!scheme_.fast || !is_16_bit_float(task_) || level_.parties.size() == 1) return false;
-  if (scheme_.across == Algorithm::kExchange) return false;
+  if (scheme_.across == Algorithm::kExchange || scheme_.across == Algorithm::kDoubling) return false;
   const bool brings_sums = std::ranges::any_of(
       level_.parties, [](const Party& party) { return !party.terms.front().raw || party.terms.size() > 1; });
   return brings_sums || passes_sums_on();

@@ -1,7 +1,5 @@
 #include "collective/halving_doubling.h"
 
-#include <bit>
-
 #include "collective/party.h"
 
 namespace onesum::collective {
@@ -37,9 +35,13 @@ Run run_after(std::size_t member, std::uint32_t hops, std::uint32_t units) {
 class HalvingDoublingLane {
  public:
   HalvingDoublingLane(HalvingDoubling& scheme, Draft& draft, std::size_t party, std::uint32_t shard)
-      : scheme_(scheme), draft_(draft), party_(party), shard_(shard), device_(device_of(party)) {
-    while (party >= group().first + group().size) ++group_number_;
-    member_ = party - group().first;
+      : scheme_(scheme),
+        draft_(draft),
+        party_(party),
+        shard_(shard),
+        device_(device_of(party)),
+        group_number_(group_with(scheme.groups_, party)),
+        member_(party - group().first) {
     run_ = {0, scheme.units_};
     lane_ = draft.add_lane(draft.rank_of(device_));
     if (draft.scatters() || !is_folded()) terms_ = open_party(draft, lane_, scheme.level_, party, shard);
@@ -100,8 +102,6 @@ class HalvingDoublingLane {
   }
 
  private:
-  using Group = HalvingDoubling::Group;
-
   const Group& group() const { return scheme_.groups_[group_number_]; }
   std::size_t num_parties() const { return scheme_.level_.parties.size(); }
   std::int32_t device_of(std::size_t party) const { return scheme_.level_.parties[party].device; }
@@ -173,7 +173,7 @@ class HalvingDoublingLane {
 
   // What the parties [first, end) have added up, from one of them, in the run at hand.
   void receive_terms(std::size_t from, std::size_t first, std::size_t end) {
-    const std::vector<Term>& outline = scheme_.outline_of(first, end);
+    const std::vector<Term>& outline = scheme_.outlines_.of(first, end);
     for (std::size_t t = 0; t < outline.size(); ++t) {
       Term term = outline[t];
       views_.push_back(term_message(from, party_, term, t));
@@ -205,8 +205,8 @@ class HalvingDoublingLane {
   std::size_t party_;
   std::uint32_t shard_;
   std::int32_t device_;
-  std::size_t group_number_ = 0;
-  std::size_t member_ = 0;
+  std::size_t group_number_;
+  std::size_t member_;
   Run run_;  // held at the moment
   std::int32_t lane_ = 0;
   std::vector<Term> terms_;
@@ -214,12 +214,8 @@ class HalvingDoublingLane {
   std::vector<std::int32_t> outputs_;
 };
 
-HalvingDoubling::HalvingDoubling(const Level& level) : level_(level) {
-  for (std::size_t first = 0; first < level.parties.size();) {
-    const std::size_t size = std::bit_floor(level.parties.size() - first);
-    groups_.push_back({first, size, static_cast<std::uint32_t>(std::countr_zero(size))});
-    first += size;
-  }
+HalvingDoubling::HalvingDoubling(const Level& level)
+    : level_(level), groups_(groups_of(level.parties.size())), outlines_(level) {
   units_ = static_cast<std::uint32_t>(groups_.front().size);
 }
 
@@ -227,19 +223,6 @@ plan::Chunks HalvingDoubling::owned_by(std::size_t party) const {
   if (party >= groups_.front().size) return {0, 0};
   const Run run = run_after(party, groups_.front().hops, units_);
   return {run.first, run.count};
-}
-
-const std::vector<Term>& HalvingDoubling::outline_of(std::size_t first, std::size_t end) {
-  const auto [entry, is_new] = outlines_.try_emplace({first, end});
-  if (is_new) {
-    std::vector<Term> terms;
-    for (std::size_t party = first; party < end; ++party) {
-      const std::vector<Term> own = outline(level_.parties[party].terms);
-      terms.insert(terms.end(), own.begin(), own.end());
-    }
-    entry->second = combined(std::move(terms), level_.tree);
-  }
-  return entry->second;
 }
 
 Script HalvingDoubling::lane(Draft& draft, std::size_t party, std::uint32_t shard) {

@@ -18,11 +18,10 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <utility>
 #include <vector>
 
 #include "collective/draft.h"
+#include "collective/folding.h"
 #include "collective/script.h"
 #include "collective/terms.h"
 
@@ -47,19 +46,11 @@ class HalvingDoubling {
 
  private:
   friend class HalvingDoublingLane;
-  // Parties whose number is a power of two, which halve among themselves.
-  struct Group {
-    std::size_t first = 0;
-    std::size_t size = 0;
-    std::uint32_t hops = 0;
-  };
-  // What is known of the sum over parties [first, end).
-  const std::vector<Term>& outline_of(std::size_t first, std::size_t end);
 
   const Level& level_;
-  std::vector<Group> groups_;
+  std::vector<Group> groups_;  // which halve among themselves
   std::uint32_t units_ = 1;
-  std::map<std::pair<std::size_t, std::size_t>, std::vector<Term>> outlines_;
+  Outlines outlines_;
 };
 
 }  // namespace onesum::collective

@@ -39,6 +39,7 @@ struct Topology {
   std::vector<bool> gpus = {};              // of each device, whether it is a GPU; empty: none is
   std::vector<std::int32_t> machines = {};  // of each rank, the machine it is on; empty: all are on one
   std::vector<std::int32_t> chips = {};     // of each device, which GPU it is; empty: no two are the same
+  bool by_network = false;                  // messages between ranks of one machine go by the network, too
   bool is_gpu(std::int32_t device) const { return !gpus.empty() && gpus[static_cast<std::size_t>(device)]; }
   std::int32_t chip_of(std::int32_t device) const {
     return chips.empty() ? device : chips[static_cast<std::size_t>(device)];

@@ -93,6 +93,7 @@ collective::Topology topology_of(const Policy& policy, const Placement& placemen
   if (placement.workers_share_gpus) {
     for (const Device& device : resolved.devices) topology.chips.push_back(device.index().value_or(0));
   }
+  topology.by_network = placement.by_network;
   return topology;
 }
 

@@ -73,6 +73,7 @@ struct Placement {
   std::vector<Device> hosts{};           // CPUs that take part beside `devices`
   bool all_workers = false;              // what is all-reduced has a replica on every worker
   std::vector<std::int32_t> machines{};  // of each rank; none: all are on one
+  bool by_network = false;               // between ranks of one machine, too
   bool workers_share_gpus = false;       // all are in one process: GPU:1 of one is GPU:1 of another
   // Why no engine serves a device of this process that is not a CPU; empty: one does, or it is another
   // process's. Null: none does.

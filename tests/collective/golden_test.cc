@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -137,6 +138,29 @@ TEST(HalvingDoublingGolden, EveryPieceIsTheSameTree) {
   }
   for (const auto& result : results_in_words(case_of({5, 1, {}}, "rechd").plan())) {
     EXPECT_THAT(result, Each("(((r0+r1)+(r2+r3))+r4)"));
+  }
+}
+
+// Messages, and the longest way of one after the other.
+TEST(DoublingGolden, SendsTheFewestMessages) {
+  const auto cost_of = [](std::int32_t workers, const char* scheme) {
+    return plan::cost(case_of({workers, 1, {}}, scheme).plan(), {{1}, {{}}});
+  };
+  for (const auto& [workers, messages] : {std::pair{2, 2}, {4, 8}, {8, 24}, {16, 64}}) {
+    EXPECT_EQ(cost_of(workers, "doubling").messages, static_cast<std::size_t>(messages)) << workers;
+  }
+  // Those beyond the power of two among themselves, to all others, and a result for each.
+  EXPECT_EQ(cost_of(3, "doubling").messages, 2U + 2 + 1);
+  EXPECT_EQ(cost_of(7, "doubling").messages, 8U + 2 + 2 + 4 + 3);
+  EXPECT_LT(cost_of(8, "doubling").messages, cost_of(8, "rechd").messages);
+}
+
+TEST(DoublingGolden, EveryoneAddsTheSameTree) {
+  for (const auto& result : results_in_words(case_of({8, 1, {}}, "doubling").plan())) {
+    EXPECT_THAT(result, Each("(((r0+r1)+(r2+r3))+((r4+r5)+(r6+r7)))"));
+  }
+  for (const auto& result : results_in_words(case_of({7, 1, {}}, "doubling").plan())) {
+    EXPECT_THAT(result, Each("(((r0+r1)+(r2+r3))+((r4+r5)+r6))"));
   }
 }
 
@@ -325,10 +349,11 @@ TEST(CostGolden, ShufflesSendWhatCrossesWorkers) {
               ElementsAre(0, 0, 0, 0, 0, 0, 0, 0, half + 3 * half, kBytes, half + 3 * half, kBytes));
 }
 
-TEST(CostGolden, OneWorkerSendsNothingButAlongARing) {
+TEST(CostGolden, OneWorkerSendsNothingButFromHopToHop) {
   for (const Scheme& scheme : all_schemes()) {
-    const bool has_messages =
-        !scheme.inside && (scheme.across == Algorithm::kRing || scheme.across == Algorithm::kHalvingDoubling);
+    const bool has_hops = scheme.across == Algorithm::kRing || scheme.across == Algorithm::kHalvingDoubling ||
+                          scheme.across == Algorithm::kDoubling;
+    const bool has_messages = !scheme.inside && has_hops;
     EXPECT_EQ(cost_of({{1, 4, {}}, scheme}).total.bytes_sent > 0, has_messages) << to_string(scheme);
   }
 }

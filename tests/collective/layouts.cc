@@ -100,10 +100,16 @@ std::vector<Layout> layouts_with_machines() {
 }
 
 std::vector<Scheme> all_schemes() {
-  constexpr Algorithm kAll[] = {
-      Algorithm::kNccl,    Algorithm::kRing,           Algorithm::kHalvingDoubling,  Algorithm::kShuffleHosts,
-      Algorithm::kDirect,  Algorithm::kShuffleDevices, Algorithm::kHierarchicalCopy, Algorithm::kExchange,
-      Algorithm::kMachines};
+  constexpr Algorithm kAll[] = {Algorithm::kNccl,
+                                Algorithm::kRing,
+                                Algorithm::kHalvingDoubling,
+                                Algorithm::kShuffleHosts,
+                                Algorithm::kDirect,
+                                Algorithm::kShuffleDevices,
+                                Algorithm::kHierarchicalCopy,
+                                Algorithm::kExchange,
+                                Algorithm::kMachines,
+                                Algorithm::kDoubling};
   std::vector<Scheme> schemes;
   for (const Algorithm across : kAll) {
     Scheme scheme;

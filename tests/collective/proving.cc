@@ -19,8 +19,10 @@ void expect_types_of_messages(const Case& tried, const Task& task, const plan::P
   const Element raw = element_of(tried.dtype);
   for (const plan::Buffer& buffer : plan.buffers) {
     if (buffer.role != plan::Role::kSlot && buffer.role != plan::Role::kView) continue;
-    // Everyone adds up for itself in an exchange: what travels is what its sender adds, unrounded.
-    if (tried.scheme.fast && is_16_bit_float(tried.dtype) && tried.scheme.across != Algorithm::kExchange) {
+    // Where everyone adds up for itself, what travels is what its sender adds, unrounded.
+    const bool adds_for_itself =
+        tried.scheme.across == Algorithm::kExchange || tried.scheme.across == Algorithm::kDoubling;
+    if (tried.scheme.fast && is_16_bit_float(tried.dtype) && !adds_for_itself) {
       EXPECT_EQ(buffer.element, raw);
     } else {
       EXPECT_TRUE(buffer.element == raw || buffer.element == task.accumulator ||

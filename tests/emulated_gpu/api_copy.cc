@@ -23,8 +23,8 @@ struct End {
   const void* address;
   std::size_t pitch;
   Expected expected;
-  int device = -1;                           // whose memory it must be; -1: any that the stream's device reaches
-  Range range{};                             // found by resolve, as is what follows
+  int device = -1;  // whose memory it must be; -1: any that the stream's device reaches
+  Range range{};    // found by resolve, as is what follows
   std::shared_ptr<Allocation> allocation{};  // null: pageable memory
   std::byte* memory = nullptr;               // for the emulated GPU
 };
@@ -83,10 +83,9 @@ cudaError_t resolve(const Copy& copy, End& end, const char* role, int stream_dev
     end.memory = end.allocation->alias_of(end.range.begin);
     return check_owner(end, stream_device, what);
   }
-  const std::string found = world().memory.obituary(end.address);
-  if (end.expected == Expected::kDevice || found != "is not known" || end.address == nullptr) {
-    return violate(cudaErrorInvalidValue, what + " " + found);
-  }
+  const bool is_pageable = end.expected != Expected::kDevice && end.address != nullptr &&
+                           world().memory.find_freed(end.address) == nullptr;
+  if (!is_pageable) return violate(cudaErrorInvalidValue, what + " " + world().memory.obituary(end.address));
   end.memory = static_cast<std::byte*>(const_cast<void*>(end.address));
   return cudaSuccess;
 }
@@ -211,19 +210,24 @@ cudaError_t fill_async(void* address, int value, std::size_t bytes, cudaStream_t
   if (const cudaError_t error = usable(); error != cudaSuccess) return error;
   const std::lock_guard lock(world().mutex);
   std::shared_ptr<Stream> stream;
-  if (const cudaError_t error = world().find_stream(handle, "cudaMemsetAsync", stream); error != cudaSuccess) {
+  if (const cudaError_t error = world().find_stream(handle, "cudaMemsetAsync", stream);
+      error != cudaSuccess) {
     return error;
   }
   const int device = stream->traits().device;
   if (const cudaError_t error = error_of(device); error != cudaSuccess) return error;
   End to{address, bytes, Expected::kAny};
   const Copy as_copy{"cudaMemsetAsync", to, to, bytes, 1};
-  if (const cudaError_t error = resolve(as_copy, to, "destination", device); error != cudaSuccess) return error;
+  if (const cudaError_t error = resolve(as_copy, to, "destination", device); error != cudaSuccess)
+    return error;
   if (bytes == 0) return cudaSuccess;
   if (to.allocation == nullptr) {
     return violate(cudaErrorInvalidValue, "cudaMemsetAsync of " + to.range.text() + ", which is not known");
   }
-  world().enqueue({Counted::kFill, "cudaMemsetAsync", stream, {{to.range, true, to.allocation}},
+  world().enqueue({Counted::kFill,
+                   "cudaMemsetAsync",
+                   stream,
+                   {{to.range, true, to.allocation}},
                    [memory = to.memory, value, bytes] { std::memset(memory, value, bytes); }});
   return cudaSuccess;
 }
@@ -237,8 +241,7 @@ extern "C" {
 
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
   const auto [to_expected, from_expected] = expected_of(kind);
-  return finish(
-      copy_now({"cudaMemcpy", {to, bytes, to_expected}, {from, bytes, from_expected}, bytes, 1}));
+  return finish(copy_now({"cudaMemcpy", {to, bytes, to_expected}, {from, bytes, from_expected}, bytes, 1}));
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,

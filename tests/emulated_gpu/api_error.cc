@@ -8,16 +8,16 @@
 namespace onesum::emulated {
 namespace {
 
-struct Text {
+struct Meaning {
   cudaError_t error;
   const char* name;
   const char* text;
 };
 
 #define ONESUM_ERROR(name, text) \
-  Text { name, #name, text }
+  Meaning { name, #name, text }
 
-constexpr Text kTexts[] = {
+constexpr Meaning kMeanings[] = {
     ONESUM_ERROR(cudaSuccess, "no error"),
     ONESUM_ERROR(cudaErrorInvalidValue, "invalid argument"),
     ONESUM_ERROR(cudaErrorMemoryAllocation, "out of memory"),
@@ -37,7 +37,8 @@ constexpr Text kTexts[] = {
     ONESUM_ERROR(cudaErrorPeerAccessAlreadyEnabled, "peer access is already enabled"),
     ONESUM_ERROR(cudaErrorHostMemoryAlreadyRegistered,
                  "part or all of the requested memory range is already mapped"),
-    ONESUM_ERROR(cudaErrorHostMemoryNotRegistered, "pointer does not correspond to a registered memory region"),
+    ONESUM_ERROR(cudaErrorHostMemoryNotRegistered,
+                 "pointer does not correspond to a registered memory region"),
     ONESUM_ERROR(cudaErrorAssert, "device-side assert triggered"),
     ONESUM_ERROR(cudaErrorMisalignedAddress, "misaligned address"),
     ONESUM_ERROR(cudaErrorLaunchFailure, "unspecified launch failure"),
@@ -48,9 +49,9 @@ constexpr Text kTexts[] = {
 
 #undef ONESUM_ERROR
 
-const Text* find(cudaError_t error) {
-  for (const Text& text : kTexts) {
-    if (text.error == error) return &text;
+const Meaning* find(cudaError_t error) {
+  for (const Meaning& meaning : kMeanings) {
+    if (meaning.error == error) return &meaning;
   }
   return nullptr;
 }
@@ -74,12 +75,12 @@ using namespace onesum::emulated;  // NOLINT(google-build-using-namespace): the 
 extern "C" {
 
 const char* cudaGetErrorName(cudaError_t error) {
-  const Text* found = find(error);
+  const Meaning* found = find(error);
   return found == nullptr ? "unrecognized error code" : found->name;
 }
 
 const char* cudaGetErrorString(cudaError_t error) {
-  const Text* found = find(error);
+  const Meaning* found = find(error);
   return found == nullptr ? "unrecognized error code" : found->text;
 }
 

@@ -23,16 +23,18 @@ bool is_complete(const Event& event) {
 cudaError_t record(cudaEvent_t handle, cudaStream_t stream_handle) {
   const std::lock_guard lock(world().mutex);
   std::shared_ptr<Event> event;
-  if (const auto error = world().find_event(handle, "cudaEventRecord", event); error != cudaSuccess) return error;
+  if (const auto error = world().find_event(handle, "cudaEventRecord", event); error != cudaSuccess)
+    return error;
   std::shared_ptr<Stream> stream;
-  if (const auto error = world().find_stream(stream_handle, "cudaEventRecord", stream); error != cudaSuccess) {
+  if (const auto error = world().find_stream(stream_handle, "cudaEventRecord", stream);
+      error != cudaSuccess) {
     return error;
   }
   const int device = stream->traits().device;
   if (event->device != device) {
-    return violate(cudaErrorInvalidResourceHandle,
-                   "cudaEventRecord of an event of device " + std::to_string(event->device) +
-                       " on a stream of device " + std::to_string(device));
+    return violate(cudaErrorInvalidResourceHandle, "cudaEventRecord of an event of device " +
+                                                       std::to_string(event->device) +
+                                                       " on a stream of device " + std::to_string(device));
   }
   if (const cudaError_t error = error_of(device); error != cudaSuccess) return error;
   if (const auto failure = take_failure(Failure::kEventRecord)) return static_cast<cudaError_t>(*failure);
@@ -61,7 +63,8 @@ cudaError_t let_wait(cudaStream_t stream_handle, cudaEvent_t handle) {
   World::check_launched(*stream, "cudaStreamWaitEvent");
   count(Counted::kEventWait);
   if (const std::shared_ptr<Recording> recording = event->recording) {
-    world().enqueue_wait(stream, recording->stream, recording->operation->position, recording->operation->clock);
+    world().enqueue_wait(stream, recording->stream, recording->operation->position,
+                         recording->operation->clock);
   }
   return cudaSuccess;
 }
@@ -151,7 +154,8 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEven
   if (const auto error = world().find_event(to, "cudaEventElapsedTime", second); error != cudaSuccess) {
     return finish(error);
   }
-  if (!first->has_timing || !second->has_timing || first->recording == nullptr || second->recording == nullptr) {
+  if (!first->has_timing || !second->has_timing || first->recording == nullptr ||
+      second->recording == nullptr) {
     return finish(cudaErrorInvalidResourceHandle);
   }
   if (!is_complete(*first) || !is_complete(*second)) return finish(cudaErrorNotReady);

@@ -172,9 +172,9 @@ cudaError_t launch(const void* function, void** args, const Configuration& how) 
   }
   const int device = stream->traits().device;
   if (device != current_device()) {
-    return violate(cudaErrorInvalidResourceHandle,
-                   what + " on a stream of device " + std::to_string(device) + " while device " +
-                       std::to_string(current_device()) + " is current");
+    return violate(cudaErrorInvalidResourceHandle, what + " on a stream of device " + std::to_string(device) +
+                                                       " while device " + std::to_string(current_device()) +
+                                                       " is current");
   }
   if (const cudaError_t error = error_of(device); error != cudaSuccess) return error;
   std::vector<Use> uses;
@@ -183,8 +183,8 @@ cudaError_t launch(const void* function, void** args, const Configuration& how) 
   if (memory_error != cudaSuccess) failure = memory_error;
   if (failure && !is_sticky(*failure)) return static_cast<cudaError_t>(*failure);
   if (failure) {
-    world().enqueue({Counted::kLaunch, what, stream, uses,
-                     [device, code = *failure] { end_context(device, code); }});
+    world().enqueue(
+        {Counted::kLaunch, what, stream, uses, [device, code = *failure] { end_context(device, code); }});
     return cudaSuccess;
   }
   auto run = std::make_shared<Launch>(*twin, args, how, uses);

@@ -98,7 +98,8 @@ cudaError_t cudaHostAlloc(void** address, std::size_t bytes, unsigned int flags)
   constexpr unsigned int kFlags = cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined;
   if ((flags & ~kFlags) != 0) return finish(cudaErrorInvalidValue);
   count(Counted::kHostAlloc);
-  if (const auto failure = take_failure(Failure::kHostAlloc)) return finish(static_cast<cudaError_t>(*failure));
+  if (const auto failure = take_failure(Failure::kHostAlloc))
+    return finish(static_cast<cudaError_t>(*failure));
   *address = nullptr;
   if (bytes == 0) return cudaSuccess;
   const std::lock_guard lock(world().mutex);

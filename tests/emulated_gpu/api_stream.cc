@@ -95,7 +95,8 @@ cudaError_t cudaStreamQuery(cudaStream_t handle) {
   if (const cudaError_t error = usable(); error != cudaSuccess) return finish(error);
   const std::lock_guard lock(world().mutex);
   std::shared_ptr<Stream> stream;
-  if (const cudaError_t error = world().find_stream(handle, "cudaStreamQuery", stream); error != cudaSuccess) {
+  if (const cudaError_t error = world().find_stream(handle, "cudaStreamQuery", stream);
+      error != cudaSuccess) {
     return finish(error);
   }
   World::check_launched(*stream, "cudaStreamQuery");

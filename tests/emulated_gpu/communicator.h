@@ -71,8 +71,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Waits until all collectives are over, if asked to, and leaves.
   void finalize(bool waits);
 
-  // How many collectives were called, and who called one outside a group, which finds a thread that would have
-  // waited for itself. Guarded by the world's lock.
+  // How many collectives were called, and who called one outside a group, which finds a thread that would
+  // have waited for itself. Guarded by the world's lock.
   std::uint64_t calls = 0;
   std::optional<std::thread::id> lone_caller;
 

@@ -1,5 +1,6 @@
-// What tests ask the emulated GPU, beside the functions of CUDA and NCCL. All functions are in libcudart.so.13
-// (and in libnccl.so.2, which is the same file); a program that is not linked to it finds them by dlsym.
+// What tests ask the emulated GPU, beside the functions of CUDA and NCCL. All functions are in
+// libcudart.so.13 (and in libnccl.so.2, which is the same file); a program that is not linked to it finds
+// them by dlsym.
 //
 // Read once from the environment, at the first call:
 //   EMULATED_GPU_DEVICES=n        number of devices; 0 (default): cudaErrorNoDevice
@@ -12,10 +13,11 @@
 //   EMULATED_GPU_HOST=process|thread      whose knowledge orders operations: what any thread of the process
 //                                 has seen complete (default), or what the enqueueing thread has seen itself.
 //                                 With `thread`, threads that hand work to each other look unordered.
-//   EMULATED_GPU_FREE=strict|synchronise  freeing memory of operations that the host does not know complete is
+//   EMULATED_GPU_FREE=strict|synchronise  freeing memory of operations that the host does not know complete
+//   is
 //                                 a violation (default), or waits for the device, as CUDA does
-//   EMULATED_GPU_INIT_SECONDS=n   after which a blocking ncclCommInitRank that waits is a violation; default 30
-//   EMULATED_GPU_VIOLATIONS=abort|count   what follows a violation's message; default abort
+//   EMULATED_GPU_INIT_SECONDS=n   after which a blocking ncclCommInitRank that waits is a violation; default
+//   30 EMULATED_GPU_VIOLATIONS=abort|count   what follows a violation's message; default abort
 //   EMULATED_GPU_LEAKS=print|fail what follows leaks at the exit; with `fail` the exit code is 86
 //   EMULATED_GPU_FAIL=kind:after_n[:code],...   as emulated_gpu_fail
 #pragma once
@@ -56,10 +58,9 @@ std::size_t emulated_gpu_operations(const char* kind);
 //   comm_init                                         ncclSystemError
 //   collective_hang                                   none: it hangs until ncclCommAbort
 //   collective_async_error                            ncclRemoteError; it hangs, too
-// A copy or launch that fails with a code that ends a context (illegal address, launch failure, ...) fails when
-// its turn comes: all calls on its device return the code from then on, until emulated_gpu_reset. With any
-// other code the call itself fails, and nothing else.
-// Returns whether there is such a kind.
+// A copy or launch that fails with a code that ends a context (illegal address, launch failure, ...) fails
+// when its turn comes: all calls on its device return the code from then on, until emulated_gpu_reset. With
+// any other code the call itself fails, and nothing else. Returns whether there is such a kind.
 bool emulated_gpu_fail(const char* kind, std::size_t after_n, int code);
 
 // Forgets violations, operations counted, failures asked for and errors of devices. What lives stays.

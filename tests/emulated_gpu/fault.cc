@@ -5,12 +5,12 @@
 #include <cstdlib>
 #include <memory>
 #include <mutex>
-#include <string>
 
 #include <sched.h>
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "emulated_gpu/text.h"
 #include "emulated_gpu/world.h"
 
 namespace onesum::emulated {
@@ -18,9 +18,9 @@ namespace {
 
 struct sigaction before;
 
-[[noreturn]] void die(const std::string& text) {
-  const std::string line = "emulated GPU: " + text + "\n";
-  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
+[[noreturn]] void die(Text& text) {
+  text.add("\n");
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
   std::abort();
 }
 
@@ -48,18 +48,27 @@ bool explain(const void* address, bool writes) {
   World& all = world();
   if (!lock_soon(all.mutex)) return false;
   const std::lock_guard lock(all.mutex, std::adopt_lock);
-  const std::string access = std::string("the host ") + (writes ? "writes " : "reads ") + hex(address);
+  Text text;
+  text.add("emulated GPU: the host %s %p", writes ? "writes" : "reads", address);
   const std::shared_ptr<Allocation> allocation = all.memory.find(address);
   if (allocation == nullptr) {
-    const std::string found = all.memory.obituary(address);
-    if (found != "is not known") die(access + ", which " + found);
-    return false;
+    const Allocation* const freed = all.memory.find_freed(address);
+    if (freed == nullptr) return false;
+    text.add(", which was freed: ");
+    freed->write(text);
+    die(text);
   }
-  if (allocation->kind == MemoryKind::kDevice) die(access + ": " + allocation->text());
+  if (allocation->kind == MemoryKind::kDevice) {
+    text.add(": ");
+    allocation->write(text);
+    die(text);
+  }
   if (!allocation->pages) return false;
   const auto at = reinterpret_cast<std::uintptr_t>(address);
   if (const Access* guard = allocation->pages->guard(at, writes)) {
-    die(access + " of pinned memory while, as far as it knows, " + guard->text());
+    text.add(" of pinned memory while, as far as it knows, ");
+    guard->write(text);
+    die(text);
   }
   allocation->pages->tolerate(at);
   return true;
@@ -82,7 +91,7 @@ void handle(int signal, siginfo_t* info, void* context) {
 }  // namespace
 
 void install_fault_handler() {
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_sigaction = handle;
   action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
   sigemptyset(&action.sa_mask);

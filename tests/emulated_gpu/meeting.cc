@@ -201,7 +201,9 @@ class Meeting {
                                       "uint64", "float16", "float32", "float64", "bfloat16"};
     const auto kind = static_cast<Counted>(frame.kind);
     std::string result = "rank " + std::to_string(frame.rank);
-    result += kind == Counted::kAllReduce ? " all-reduces " : kind == Counted::kReduce ? " reduces " : " broadcasts ";
+    result += kind == Counted::kAllReduce ? " all-reduces "
+              : kind == Counted::kReduce  ? " reduces "
+                                          : " broadcasts ";
     result += std::to_string(frame.count) + " elements of " + kTypes[frame.dtype];
     if (kind != Counted::kAllReduce) result += " with root " + std::to_string(frame.root);
     return result;
@@ -220,7 +222,8 @@ class Meeting {
                                     : sum_of(brought, static_cast<ncclDataType_t>(frame.dtype), frame.count);
     for (const auto& member : members_) {
       const bool gets = kind != Counted::kReduce || member->hello.rank == frame.root;
-      send(*member, {.type = FrameType::kResult}, gets ? std::span<const std::byte>(result) : std::span<const std::byte>());
+      send(*member, {.type = FrameType::kResult},
+           gets ? std::span<const std::byte>(result) : std::span<const std::byte>());
     }
   }
 

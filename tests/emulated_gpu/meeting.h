@@ -7,7 +7,8 @@
 
 namespace onesum::emulated {
 
-// The name under which ranks find it; "" where the system has no sockets. It ends by itself when all are gone.
+// The name under which ranks find it; "" where the system has no sockets. It ends by itself when all are
+// gone.
 std::string open_meeting();
 
 }  // namespace onesum::emulated

@@ -25,11 +25,12 @@ std::byte* Allocation::alias_of(std::uintptr_t address) const {
   return mapping->alias() + (address - begin);
 }
 
-std::string Allocation::text() const {
-  std::string result = name_of(kind);
-  if (kind == MemoryKind::kDevice) result += " of device " + std::to_string(device);
-  return result + " [" + hex(begin) + ", " + hex(begin + bytes) + ") of " + std::to_string(bytes) +
-         " bytes, allocated from " + where.text();
+void Allocation::write(Text& text) const {
+  text.add("%s", name_of(kind));
+  if (kind == MemoryKind::kDevice) text.add(" of device %d", device);
+  text.add(" [0x%zx, 0x%zx) of %zu bytes, allocated from ", static_cast<std::size_t>(begin),
+           static_cast<std::size_t>(begin + bytes), bytes);
+  where.write(text);
 }
 
 std::shared_ptr<Allocation> Memory::allocate(MemoryKind kind, int device, std::size_t bytes) {
@@ -74,12 +75,17 @@ std::shared_ptr<Allocation> Memory::find_overlap(const Range& range) const {
   return allocation->begin + allocation->bytes > range.begin ? allocation : nullptr;
 }
 
-std::string Memory::obituary(const void* address) const {
+const Allocation* Memory::find_freed(const void* address) const {
   const auto at = reinterpret_cast<std::uintptr_t>(address);
   for (const std::shared_ptr<Allocation>& allocation : buried_) {
-    if (at - allocation->begin < allocation->mapping->bytes()) return "was freed: " + allocation->text();
+    if (at - allocation->begin < allocation->mapping->bytes()) return allocation.get();
   }
-  return "is not known";
+  return nullptr;
+}
+
+std::string Memory::obituary(const void* address) const {
+  const Allocation* const freed = find_freed(address);
+  return freed == nullptr ? "is not known" : "was freed: " + freed->text();
 }
 
 void Memory::release(const std::shared_ptr<Allocation>& allocation) {
@@ -104,7 +110,8 @@ std::size_t Memory::count(MemoryKind kind) const {
 
 std::size_t Memory::bytes(MemoryKind kind) const {
   std::size_t result = 0;
-  for (const auto& [begin, allocation] : allocations_) result += allocation->kind == kind ? allocation->bytes : 0;
+  for (const auto& [begin, allocation] : allocations_)
+    result += allocation->kind == kind ? allocation->bytes : 0;
   return result;
 }
 

@@ -32,7 +32,8 @@ struct Allocation {
   bool holds(const Range& range) const { return begin <= range.begin && range.end() <= begin + bytes; }
   // Where the emulated GPU finds what the tested program calls `address`.
   std::byte* alias_of(std::uintptr_t address) const;
-  std::string text() const;
+  void write(Text& text) const;
+  std::string text() const { return text_of(*this); }
 };
 
 class Memory {
@@ -44,6 +45,8 @@ class Memory {
   // The allocation around the address, null if it is not known.
   std::shared_ptr<Allocation> find(const void* address) const;
   std::shared_ptr<Allocation> find_overlap(const Range& range) const;
+  // The one that was around the address before it was freed, null if none is remembered.
+  const Allocation* find_freed(const void* address) const;
   // What is known of an address that nothing was found for.
   std::string obituary(const void* address) const;
 

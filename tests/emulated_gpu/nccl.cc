@@ -58,8 +58,8 @@ ncclResult_t wait_until_met(Communicator& communicator) {
 ncclResult_t init(ncclComm_t* handle, int ranks, const ncclUniqueId& id, int rank, bool is_blocking) {
   if (const cudaError_t error = usable(); error != cudaSuccess) return ncclUnhandledCudaError;
   if (ranks < 1 || rank < 0 || rank >= ranks) {
-    return violate(ncclInvalidArgument, "ncclCommInitRank of rank " + std::to_string(rank) + " of " +
-                                            std::to_string(ranks));
+    return violate(ncclInvalidArgument,
+                   "ncclCommInitRank of rank " + std::to_string(rank) + " of " + std::to_string(ranks));
   }
   const std::string meeting(id.internal, strnlen(id.internal, sizeof(id.internal)));
   const auto communicator = std::make_shared<Communicator>(
@@ -117,7 +117,8 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* communicator, int ranks, ncclUni
                                     ncclConfig_t* config) {
   constexpr unsigned kMagic = 0xcafebeef;
   if (config != nullptr && config->magic != kMagic) {
-    return violate(ncclInvalidArgument, "ncclCommInitRankConfig with a config that is not NCCL_CONFIG_INITIALIZER");
+    return violate(ncclInvalidArgument,
+                   "ncclCommInitRankConfig with a config that is not NCCL_CONFIG_INITIALIZER");
   }
   const bool is_blocking = config == nullptr || config->blocking != 0;
   return init(communicator, ranks, id, rank, is_blocking);

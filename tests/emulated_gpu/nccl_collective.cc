@@ -29,14 +29,15 @@ ncclResult_t check(const CollectiveCall& call, ncclRedOp_t op) {
   const std::string name = call.name;
   const int ranks = call.communicator->traits().ranks;
   if (op != ncclSum) {
-    return violate(ncclInvalidArgument, name + " with operation " + std::to_string(op) + ", emulated is ncclSum");
+    return violate(ncclInvalidArgument,
+                   name + " with operation " + std::to_string(op) + ", emulated is ncclSum");
   }
   if (size_of(call.dtype) == 0) {
     return violate(ncclInvalidArgument, name + " with type " + std::to_string(call.dtype));
   }
   if (call.root < 0 || call.root >= ranks) {
-    return violate(ncclInvalidArgument,
-                   name + " with root " + std::to_string(call.root) + " of " + std::to_string(ranks) + " ranks");
+    return violate(ncclInvalidArgument, name + " with root " + std::to_string(call.root) + " of " +
+                                            std::to_string(ranks) + " ranks");
   }
   if (!call.communicator->is_ready()) {
     return violate(ncclInvalidArgument,
@@ -63,7 +64,8 @@ ncclResult_t check_lone_call(const CollectiveCall& call) {
   return ncclSuccess;
 }
 
-ncclResult_t find_use(const CollectiveCall& call, const void* address, bool is_written, std::vector<Use>& uses) {
+ncclResult_t find_use(const CollectiveCall& call, const void* address, bool is_written,
+                      std::vector<Use>& uses) {
   const Range range = Range::of(address, call.count * size_of(call.dtype));
   if (range.is_empty()) return ncclSuccess;
   const int device = call.communicator->traits().device;
@@ -88,9 +90,11 @@ ncclResult_t find_uses(const CollectiveCall& call, std::vector<Use>& uses) {
     if (const ncclResult_t error = find_use(call, call.send, false, uses); error != ncclSuccess) return error;
   }
   if (gets(call)) {
-    if (const ncclResult_t error = find_use(call, call.receive, true, uses); error != ncclSuccess) return error;
+    if (const ncclResult_t error = find_use(call, call.receive, true, uses); error != ncclSuccess)
+      return error;
   }
-  if (uses.size() == 2 && uses[0].range.begin != uses[1].range.begin && uses[0].range.overlaps(uses[1].range)) {
+  if (uses.size() == 2 && uses[0].range.begin != uses[1].range.begin &&
+      uses[0].range.overlaps(uses[1].range)) {
     return violate(ncclInvalidUsage, std::string(call.name) + " from " + uses[0].range.text() + " to " +
                                          uses[1].range.text() + ", which overlap without being the same");
   }
@@ -181,21 +185,24 @@ ncclResult_t ncclAllReduce(const void* send, void* receive, std::size_t count, n
                            ncclRedOp_t op, ncclComm_t handle, cudaStream_t stream) {
   const auto communicator = find(handle, "ncclAllReduce");
   if (communicator == nullptr) return ncclInvalidArgument;
-  return submit({Counted::kAllReduce, "ncclAllReduce", communicator, send, receive, count, dtype, 0, stream}, op);
+  return submit({Counted::kAllReduce, "ncclAllReduce", communicator, send, receive, count, dtype, 0, stream},
+                op);
 }
 
 ncclResult_t ncclReduce(const void* send, void* receive, std::size_t count, ncclDataType_t dtype,
                         ncclRedOp_t op, int root, ncclComm_t handle, cudaStream_t stream) {
   const auto communicator = find(handle, "ncclReduce");
   if (communicator == nullptr) return ncclInvalidArgument;
-  return submit({Counted::kReduce, "ncclReduce", communicator, send, receive, count, dtype, root, stream}, op);
+  return submit({Counted::kReduce, "ncclReduce", communicator, send, receive, count, dtype, root, stream},
+                op);
 }
 
 ncclResult_t ncclBroadcast(const void* send, void* receive, std::size_t count, ncclDataType_t dtype, int root,
                            ncclComm_t handle, cudaStream_t stream) {
   const auto communicator = find(handle, "ncclBroadcast");
   if (communicator == nullptr) return ncclInvalidArgument;
-  return submit({Counted::kBroadcast, "ncclBroadcast", communicator, send, receive, count, dtype, root, stream},
-                ncclSum);
+  return submit(
+      {Counted::kBroadcast, "ncclBroadcast", communicator, send, receive, count, dtype, root, stream},
+      ncclSum);
 }
 }

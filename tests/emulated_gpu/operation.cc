@@ -41,23 +41,22 @@ bool Range::covers(const Range& other) const {
   return begin == other.begin && width == other.width && pitch == other.pitch && rows == other.rows;
 }
 
-std::string Range::text() const {
-  std::string result("[");
-  result.append(hex(begin)).append(", ").append(hex(end())).append(")");
-  if (rows > 1) {
-    result += " in " + std::to_string(rows) + " rows of " + std::to_string(width) + " bytes, " +
-              std::to_string(pitch) + " apart";
-  }
-  return result;
+void Range::write(Text& text) const {
+  text.add("[0x%zx, 0x%zx)", static_cast<std::size_t>(begin), static_cast<std::size_t>(end()));
+  if (rows > 1) text.add(" in %zu rows of %zu bytes, %zu apart", rows, width, pitch);
 }
 
-std::string Operation::text() const {
-  return what + " (operation " + std::to_string(position) + " of stream " + std::to_string(stream) +
-         ", device " + std::to_string(device) + ", called from " + where.text() + ")";
+void Operation::write(Text& text) const {
+  text.add("%s (operation %zu of stream %u, device %d, called from ", what.c_str(),
+           static_cast<std::size_t>(position), static_cast<unsigned>(stream), device);
+  where.write(text);
+  text.add(")");
 }
 
-std::string Access::text() const {
-  return operation->text() + (is_written ? " writes " : " reads ") + range.text();
+void Access::write(Text& text) const {
+  operation->write(text);
+  text.add(is_written ? " writes " : " reads ");
+  range.write(text);
 }
 
 }  // namespace onesum::emulated

@@ -8,6 +8,7 @@
 
 #include "emulated_gpu/clock.h"
 #include "emulated_gpu/place.h"
+#include "emulated_gpu/text.h"
 
 namespace onesum::emulated {
 
@@ -28,7 +29,8 @@ struct Range {
   bool touches(std::uintptr_t from, std::uintptr_t to) const;  // any byte of [from, to)
   bool overlaps(const Range& other) const;
   bool covers(const Range& other) const;  // surely; false may mean that it is not obvious
-  std::string text() const;
+  void write(Text& text) const;
+  std::string text() const { return text_of(*this); }
 };
 
 // Does not change once it is enqueued.
@@ -41,7 +43,8 @@ struct Operation {
   Place where;
 
   bool is_before(const Clock& later) const { return later.at(stream) >= position; }
-  std::string text() const;
+  void write(Text& text) const;
+  std::string text() const { return text_of(*this); }
 };
 
 struct Access {
@@ -49,7 +52,8 @@ struct Access {
   bool is_written = false;
   std::shared_ptr<const Operation> operation;
 
-  std::string text() const;
+  void write(Text& text) const;
+  std::string text() const { return text_of(*this); }
 };
 
 std::string hex(std::uintptr_t address);

@@ -1,7 +1,5 @@
 #include "emulated_gpu/place.h"
 
-#include <cstdint>
-#include <cstdio>
 #include <cstring>
 
 #include <dlfcn.h>
@@ -21,34 +19,31 @@ void* own_module() {
 }  // namespace
 
 Place Place::of_caller() {
-  std::array<void*, 12> all{};
-  const int count = backtrace(all.data(), static_cast<int>(all.size()));
-  Place result;
-  std::size_t kept = 0;
-  for (int i = 0; i < count && kept < result.frames_.size(); ++i) {
+  std::array<void*, 24> all{};
+  const auto count = static_cast<std::size_t>(backtrace(all.data(), static_cast<int>(all.size())));
+  std::size_t first = 0;  // behind the last of our own
+  for (std::size_t i = 0; i < count; ++i) {
     Dl_info info{};
-    void* const frame = all[static_cast<std::size_t>(i)];
-    if (kept == 0 && dladdr(frame, &info) != 0 && info.dli_fbase == own_module()) continue;
-    result.frames_[kept++] = frame;
+    if (dladdr(all[i], &info) != 0 && info.dli_fbase == own_module()) first = i + 1;
+  }
+  Place result;
+  for (std::size_t i = 0; i < result.frames_.size() && first + i < count; ++i) {
+    result.frames_[i] = all[first + i];
   }
   return result;
 }
 
-std::string Place::text() const {
-  std::string result;
+void Place::write(Text& text) const {
+  const char* before = "";
   for (void* frame : frames_) {
     Dl_info info{};
     if (frame == nullptr || dladdr(frame, &info) == 0 || info.dli_fname == nullptr) continue;
     const char* slash = std::strrchr(info.dli_fname, '/');
-    char offset[32];
-    std::snprintf(offset, sizeof(offset), "+0x%zx",
-                  static_cast<std::size_t>(static_cast<char*>(frame) - static_cast<char*>(info.dli_fbase)));
-    if (!result.empty()) result += " < ";
-    result += slash == nullptr ? info.dli_fname : slash + 1;
-    result += offset;
-    if (info.dli_sname != nullptr) result += std::string(" (") + info.dli_sname + ")";
+    text.add("%s%s+0x%zx", before, slash == nullptr ? info.dli_fname : slash + 1,
+             static_cast<std::size_t>(static_cast<char*>(frame) - static_cast<char*>(info.dli_fbase)));
+    if (info.dli_sname != nullptr) text.add(" (%s)", info.dli_sname);
+    before = " < ";
   }
-  return result;
 }
 
 }  // namespace onesum::emulated

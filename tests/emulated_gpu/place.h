@@ -5,12 +5,16 @@
 #include <array>
 #include <string>
 
+#include "emulated_gpu/text.h"
+
 namespace onesum::emulated {
 
 class Place {
  public:
   static Place of_caller();
-  std::string text() const;  // "libonesum.so+0x1234 < program+0x99", or "" if nothing is known
+  // "libonesum.so+0x1234 < program+0x99"; nothing if nothing is known
+  void write(Text& text) const;
+  std::string text() const { return text_of(*this); }
 
  private:
   std::array<void*, 4> frames_{};

@@ -27,7 +27,8 @@ constexpr std::array<std::string_view, 11> kNames = {
     "malloc",       "host_alloc", "copy",       "fill",   "launch",   "host_function",
     "event_record", "event_wait", "all_reduce", "reduce", "broadcast"};
 
-std::array<std::atomic<std::size_t>, kNames.size()> counts;  // relaxed: numbers for tests that wait by themselves
+std::array<std::atomic<std::size_t>, kNames.size()>
+    counts;  // relaxed: numbers for tests that wait by themselves
 
 void report_leaks() {
   EmulatedGpuLive live;
@@ -36,11 +37,12 @@ void report_leaks() {
                              live.streams + live.events + live.communicators >
                          0;
   if (!has_leaks) return;
-  std::fprintf(stderr,
-               "emulated GPU: left at the exit: %zu device allocations (%zu bytes), %zu pinned allocations (%zu "
-               "bytes), %zu registered ranges, %zu streams, %zu events, %zu communicators\n",
-               live.device_allocations, live.device_bytes, live.pinned_allocations, live.pinned_bytes,
-               live.registered_ranges, live.streams, live.events, live.communicators);
+  std::fprintf(
+      stderr,
+      "emulated GPU: left at the exit: %zu device allocations (%zu bytes), %zu pinned allocations (%zu "
+      "bytes), %zu registered ranges, %zu streams, %zu events, %zu communicators\n",
+      live.device_allocations, live.device_bytes, live.pinned_allocations, live.pinned_bytes,
+      live.registered_ranges, live.streams, live.events, live.communicators);
   {
     const std::lock_guard lock(world().mutex);
     for (const auto& [begin, allocation] : world().memory.all()) {

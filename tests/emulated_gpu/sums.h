@@ -1,6 +1,6 @@
-// Sums as a ring forms them: cut into as many chunks as there are ranks, each chunk added around the ring from
-// another rank on, and rounded to the type after each addition. So they differ from those of a balanced tree,
-// and from chunk to chunk.
+// Sums as a ring forms them: cut into as many chunks as there are ranks, each chunk added around the ring
+// from another rank on, and rounded to the type after each addition. So they differ from those of a balanced
+// tree, and from chunk to chunk.
 #pragma once
 
 #include <cstddef>

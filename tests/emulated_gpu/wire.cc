@@ -50,7 +50,8 @@ int listen_at(const std::string& name) {
   if (fd < 0) return -1;
   sockaddr_un address;
   const socklen_t length = address_of(name, address);
-  if (::bind(fd, reinterpret_cast<const sockaddr*>(&address), length) == 0 && ::listen(fd, 64) == 0) return fd;
+  if (::bind(fd, reinterpret_cast<const sockaddr*>(&address), length) == 0 && ::listen(fd, 64) == 0)
+    return fd;
   ::close(fd);
   return -1;
 }

@@ -6,12 +6,35 @@
 #include "emulated_gpu/settings.h"
 #include "emulated_gpu/violations.h"
 
+#ifdef __SANITIZE_THREAD__
+extern "C" {
+void AnnotateIgnoreReadsBegin(const char* file, int line);
+void AnnotateIgnoreReadsEnd(const char* file, int line);
+void AnnotateIgnoreWritesBegin(const char* file, int line);
+void AnnotateIgnoreWritesEnd(const char* file, int line);
+}
+#endif
+
 namespace onesum::emulated {
 namespace {
 
 const Clock& nothing() {
   static const Clock& result = *new Clock;
   return result;
+}
+
+// Whether two streams race is said by the race detector: where races are counted only, ThreadSanitizer would
+// say it again, and end the process.
+void ignore_accesses([[maybe_unused]] bool from_now_on) {
+#ifdef __SANITIZE_THREAD__
+  if (from_now_on) {
+    AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
+    AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
+  } else {
+    AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
+    AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
+  }
+#endif
 }
 
 bool is_collective(Counted kind) {
@@ -108,8 +131,8 @@ cudaError_t World::find_stream(cudaStream_t handle, const char* call, std::share
   }
   const auto entry = streams.find(handle);
   if (entry == streams.end()) {
-    return violate(cudaErrorInvalidResourceHandle,
-                   std::string(call) + " with stream handle " + hex(handle) + ", which is destroyed or unknown");
+    return violate(cudaErrorInvalidResourceHandle, std::string(call) + " with stream handle " + hex(handle) +
+                                                       ", which is destroyed or unknown");
   }
   found = entry->second;
   return cudaSuccess;
@@ -118,8 +141,8 @@ cudaError_t World::find_stream(cudaStream_t handle, const char* call, std::share
 cudaError_t World::find_event(cudaEvent_t handle, const char* call, std::shared_ptr<Event>& found) {
   const auto entry = events.find(handle);
   if (entry == events.end()) {
-    return violate(cudaErrorInvalidResourceHandle,
-                   std::string(call) + " with event handle " + hex(handle) + ", which is destroyed or unknown");
+    return violate(cudaErrorInvalidResourceHandle, std::string(call) + " with event handle " + hex(handle) +
+                                                       ", which is destroyed or unknown");
   }
   found = entry->second;
   return cudaSuccess;
@@ -173,9 +196,10 @@ void World::check(const Use& use, const std::shared_ptr<const Operation>& operat
 
 void World::check_launched(const Stream& stream, const std::string& call) {
   if (stream.launching == 0) return;
-  report_violation(call + " on stream " + std::to_string(stream.traits().number) +
-                   " before ncclCommGetAsyncError has said that the collective before it is enqueued, called from " +
-                   Place::of_caller().text());
+  report_violation(
+      call + " on stream " + std::to_string(stream.traits().number) +
+      " before ncclCommGetAsyncError has said that the collective before it is enqueued, called from " +
+      Place::of_caller().text());
 }
 
 std::shared_ptr<const Operation> World::enqueue(Request request) {
@@ -188,8 +212,12 @@ std::shared_ptr<const Operation> World::enqueue(Request request) {
   const std::shared_ptr<const Operation> operation = append(*stream, std::move(request.what));
   for (const Use& use : request.uses) check(use, operation, before);
   // The uses keep their memory until it ran, whatever the program frees meanwhile.
-  stream->push([run = std::move(request.run), uses = std::move(request.uses), device = operation->device] {
-    if (error_of(device) == cudaSuccess) run();
+  stream->push([run = std::move(request.run), uses = std::move(request.uses), device = operation->device,
+                is_gpus = request.kind != Counted::kHostFunction] {
+    if (error_of(device) != cudaSuccess) return;
+    if (is_gpus) ignore_accesses(true);
+    run();
+    if (is_gpus) ignore_accesses(false);
   });
   return operation;
 }

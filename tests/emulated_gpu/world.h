@@ -1,7 +1,9 @@
-// Everything that exists on the emulated GPUs of this process, under one lock, and how operations are enqueued.
+// Everything that exists on the emulated GPUs of this process, under one lock, and how operations are
+// enqueued.
 //
-// The functions of CUDA and NCCL (api_*.cc, nccl.cc) take the lock, look things up, and enqueue. They never wait
-// for a stream while they hold it. The world is never destroyed: threads of streams outlive static objects.
+// The functions of CUDA and NCCL (api_*.cc, nccl.cc) take the lock, look things up, and enqueue. They never
+// wait for a stream while they hold it. The world is never destroyed: threads of streams outlive static
+// objects.
 #pragma once
 
 #include <atomic>
@@ -25,8 +27,9 @@
 namespace onesum::emulated {
 
 struct Device {
-  std::atomic<int> error = cudaSuccess;  // that ended its context; set by streams. Relaxed: it guards nothing.
-  std::vector<bool> has_access;          // to whose memory: as enabled
+  std::atomic<int> error =
+      cudaSuccess;               // that ended its context; set by streams. Relaxed: it guards nothing.
+  std::vector<bool> has_access;  // to whose memory: as enabled
   std::shared_ptr<Stream> default_stream;
 };
 

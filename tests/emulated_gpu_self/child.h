@@ -1,5 +1,5 @@
-// Tests of the emulated GPU run in child processes: its environment is read once, and its threads do not survive
-// a fork, so the process of the tests never calls it.
+// Tests of the emulated GPU run in child processes: its environment is read once, and its threads do not
+// survive a fork, so the process of the tests never calls it.
 #pragma once
 
 #include <functional>

@@ -55,7 +55,8 @@ TEST(EmulatedCopies, BetweenDevices) {
     int value = 9;
     check(cudaMemcpy(first.get, &value, 4, cudaMemcpyHostToDevice));
     check(cudaMemcpyPeerAsync(second.get, 1, first.get, 0, 4, stream.get));
-    const std::string wrong = cudaGetErrorName(cudaMemcpyPeerAsync(second.get, 0, first.get, 1, 4, stream.get));
+    const std::string wrong =
+        cudaGetErrorName(cudaMemcpyPeerAsync(second.get, 0, first.get, 1, 4, stream.get));
     // Without peer access, a copy that does not name the devices is a mistake.
     const cudaError_t forbidden = cudaMemcpyAsync(second.get, first.get, 4, cudaMemcpyDefault, stream.get);
     const std::string text = emulated_gpu_last_violation();
@@ -78,11 +79,12 @@ TEST(EmulatedCopies, MemoryThatIsNotThereIsAViolation) {
     std::vector<char> host(200);
     std::string result;
     const auto copy = [&](void* to, std::size_t bytes, cudaMemcpyKind kind) {
-      result += std::string(cudaGetErrorName(cudaMemcpyAsync(to, host.data(), bytes, kind, stream.get))) + " ";
+      result +=
+          std::string(cudaGetErrorName(cudaMemcpyAsync(to, host.data(), bytes, kind, stream.get))) + " ";
     };
-    copy(device.get + 50, 51, cudaMemcpyHostToDevice);        // behind its end
-    copy(host.data() + 100, 10, cudaMemcpyHostToDevice);      // host memory where device memory is said to be
-    copy(device.get, 10, cudaMemcpyHostToHost);               // and the other way round
+    copy(device.get + 50, 51, cudaMemcpyHostToDevice);    // behind its end
+    copy(host.data() + 100, 10, cudaMemcpyHostToDevice);  // host memory where device memory is said to be
+    copy(device.get, 10, cudaMemcpyHostToHost);           // and the other way round
     char* freed = nullptr;
     check(cudaMalloc(reinterpret_cast<void**>(&freed), 10));
     check(cudaFree(freed));
@@ -90,8 +92,9 @@ TEST(EmulatedCopies, MemoryThatIsNotThereIsAViolation) {
     copy(host.data() + 5, 10, cudaMemcpyHostToHost);  // overlap
     return result + std::to_string(emulated_gpu_violations());
   });
-  EXPECT_EQ(ended.text, "cudaErrorInvalidValue cudaErrorInvalidValue cudaErrorInvalidValue cudaErrorInvalidValue "
-                        "cudaErrorInvalidValue 5");
+  EXPECT_EQ(ended.text,
+            "cudaErrorInvalidValue cudaErrorInvalidValue cudaErrorInvalidValue cudaErrorInvalidValue "
+            "cudaErrorInvalidValue 5");
   EXPECT_THAT(ended.errors, HasSubstr("is not inside device memory"));
   EXPECT_THAT(ended.errors, HasSubstr("was freed: device memory"));
   EXPECT_THAT(ended.errors, HasSubstr("overlap"));

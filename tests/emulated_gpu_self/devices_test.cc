@@ -22,7 +22,8 @@ TEST(EmulatedDevices, ThereAreNoneUnlessAskedFor) {
     }
     return result;
   });
-  EXPECT_EQ(ended.text, "cudaErrorNoDevice 0 cudaErrorNoDevice cudaErrorNoDevice cudaErrorNoDevice cudaSuccess");
+  EXPECT_EQ(ended.text,
+            "cudaErrorNoDevice 0 cudaErrorNoDevice cudaErrorNoDevice cudaErrorNoDevice cudaSuccess");
   EXPECT_EQ(ended.errors, "");
 }
 
@@ -101,8 +102,8 @@ TEST(EmulatedDevices, ASettingThatIsNotUnderstoodEndsTheProcess) {
     return std::string();
   });
   EXPECT_EQ(ended.signal, SIGABRT);
-  EXPECT_THAT(ended.errors, ::testing::HasSubstr(
-                                "EMULATED_GPU_VIOLATIONS is \"never\", expected abort or count"));
+  EXPECT_THAT(ended.errors,
+              ::testing::HasSubstr("EMULATED_GPU_VIOLATIONS is \"never\", expected abort or count"));
 }
 
 }  // namespace

@@ -55,16 +55,17 @@ TEST(EmulatedFailures, ACopyThatFailsLaterEndsTheContext) {
     const StreamOwner stream(0);
     const StreamOwner other(1);
     const EventOwner event;
+    check(cudaEventRecord(event.get, stream.get));
     emulated_gpu_fail("copy", 1, 0);
     std::string result;
     const char value = 1;
     const auto add = [&](cudaError_t error) { result += std::to_string(error) + " "; };
     add(cudaMemcpyAsync(device.get, &value, 1, cudaMemcpyHostToDevice, stream.get));
     add(cudaMemcpyAsync(device.get, &value, 1, cudaMemcpyHostToDevice, stream.get));
-    add(cudaEventRecord(event.get, stream.get));
+    add(cudaStreamSynchronize(stream.get));
     add(cudaEventSynchronize(event.get));
     add(cudaEventQuery(event.get));
-    add(cudaStreamSynchronize(stream.get));
+    add(cudaEventRecord(event.get, stream.get));
     void* memory = nullptr;
     add(cudaMalloc(&memory, 8));
     add(cudaMemsetAsync(elsewhere.get, 0, 1, other.get));  // another device's context lives on
@@ -73,7 +74,7 @@ TEST(EmulatedFailures, ACopyThatFailsLaterEndsTheContext) {
     add(cudaStreamSynchronize(stream.get));
     return result;
   });
-  EXPECT_EQ(ended.text, "0 0 0 700 700 700 700 0 0 0 ");
+  EXPECT_EQ(ended.text, "0 0 700 700 700 700 700 0 0 0 ");
   EXPECT_EQ(ended.errors, "");
 }
 
@@ -85,8 +86,7 @@ TEST(EmulatedFailures, ACopyThatFailsAtOnceIsForgotten) {
     const char value = 1;
     std::string result;
     for (int turn = 0; turn < 2; ++turn) {
-      result += std::to_string(
-          cudaMemcpyAsync(device.get, &value, 1, cudaMemcpyHostToDevice, stream.get));
+      result += std::to_string(cudaMemcpyAsync(device.get, &value, 1, cudaMemcpyHostToDevice, stream.get));
     }
     check(cudaStreamSynchronize(stream.get));
     return result;

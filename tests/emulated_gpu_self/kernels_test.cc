@@ -37,7 +37,8 @@ class Module {
     char name[] = "add_number";
     char other[] = "unheard_of";
     __cudaRegisterFunction(handle_, &add_number, name, name, -1, nullptr, nullptr, nullptr, nullptr, nullptr);
-    __cudaRegisterFunction(handle_, &unheard_of, other, other, -1, nullptr, nullptr, nullptr, nullptr, nullptr);
+    __cudaRegisterFunction(handle_, &unheard_of, other, other, -1, nullptr, nullptr, nullptr, nullptr,
+                           nullptr);
     __cudaRegisterFatBinaryEnd(handle_);
   }
   ~Module() { __cudaUnregisterFatBinary(handle_); }
@@ -83,8 +84,9 @@ TEST(EmulatedKernels, ATwinRuns) {
     check(cudaMemcpyAsync(values.data(), device.get, 400, cudaMemcpyDeviceToHost, stream.get));
     cudaFuncAttributes attributes;
     check(cudaFuncGetAttributes(&attributes, &add_number));
-    return std::to_string(values[0]) + " " + std::to_string(values[98]) + " " + std::to_string(values[99]) + " " +
-           std::to_string(attributes.maxThreadsPerBlock) + " " + std::to_string(emulated_gpu_operations("launch"));
+    return std::to_string(values[0]) + " " + std::to_string(values[98]) + " " + std::to_string(values[99]) +
+           " " + std::to_string(attributes.maxThreadsPerBlock) + " " +
+           std::to_string(emulated_gpu_operations("launch"));
   });
   EXPECT_EQ(ended.text, "5.500000 3.500000 1.500000 1024 3");
   EXPECT_EQ(ended.errors, "");
@@ -99,10 +101,10 @@ TEST(EmulatedKernels, WrongLaunchesAreViolations) {
     void* none[] = {nullptr};
     char stranger = 0;
     std::string result;
-    for (const cudaError_t error : {add(&add_number, device.get, 100, 1, other.get),  // device 0 is current
-                                    add(&stranger, device.get, 100, 1, stream.get),
-                                    add(&unheard_of, device.get, 100, 1, stream.get),
-                                    cudaLaunchKernel(&add_number, dim3(1), dim3(2000), none, 0, stream.get)}) {
+    for (const cudaError_t error :
+         {add(&add_number, device.get, 100, 1, other.get),  // device 0 is current
+          add(&stranger, device.get, 100, 1, stream.get), add(&unheard_of, device.get, 100, 1, stream.get),
+          cudaLaunchKernel(&add_number, dim3(1), dim3(2000), none, 0, stream.get)}) {
       result += std::to_string(error) + " ";
     }
     return result + std::to_string(emulated_gpu_violations());
@@ -113,14 +115,15 @@ TEST(EmulatedKernels, WrongLaunchesAreViolations) {
 
 TEST(EmulatedKernels, MemoryOutOfReachEndsTheContext) {
   const auto reach = [](std::size_t count, int device) {
-    return in_child(counting(), [=] {
-             const Module module;
-             const DeviceOwner<float> memory(100, device);
-             const StreamOwner stream(0);
-             check(add(&add_number, memory.get, static_cast<int>(count), 1, stream.get));
-             return std::to_string(cudaStreamSynchronize(stream.get)) + " " +
-                    std::to_string(emulated_gpu_violations()) + " " + emulated_gpu_last_violation();
-           })
+    return in_child(counting(),
+                    [=] {
+                      const Module module;
+                      const DeviceOwner<float> memory(100, device);
+                      const StreamOwner stream(0);
+                      check(add(&add_number, memory.get, static_cast<int>(count), 1, stream.get));
+                      return std::to_string(cudaStreamSynchronize(stream.get)) + " " +
+                             std::to_string(emulated_gpu_violations()) + " " + emulated_gpu_last_violation();
+                    })
         .text;
   };
   EXPECT_THAT(reach(101, 0), HasSubstr("700 1 kernel add_number uses"));

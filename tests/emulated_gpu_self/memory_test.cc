@@ -1,6 +1,6 @@
 // Device memory, pinned memory and registered memory, and who may not touch them.
-#include <csignal>
 #include <cmath>
+#include <csignal>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -107,6 +107,7 @@ TEST(EmulatedMemory, FreedMemoryIsKnownAsFreed) {
     return "written";
   });
   EXPECT_EQ(ended.signal, SIGABRT);
+  EXPECT_THAT(ended.errors, HasSubstr("emulated GPU: the host writes 0x"));
   EXPECT_THAT(ended.errors, HasSubstr("which was freed: pinned memory"));
 }
 
@@ -148,8 +149,9 @@ TEST(EmulatedMemory, WhatIsLeftIsPrintedAtTheExit) {
   const Ended printed = in_child({}, leak);
   EXPECT_EQ(printed.text, "14511");
   EXPECT_EQ(printed.code, 0);
-  EXPECT_THAT(printed.errors, HasSubstr("left at the exit: 1 device allocations (123 bytes), 1 pinned allocations "
-                                        "(45 bytes), 0 registered ranges, 1 streams, 1 events"));
+  EXPECT_THAT(printed.errors,
+              HasSubstr("left at the exit: 1 device allocations (123 bytes), 1 pinned allocations "
+                        "(45 bytes), 0 registered ranges, 1 streams, 1 events"));
   EXPECT_EQ(in_child({{"EMULATED_GPU_LEAKS", "fail"}}, leak).code, 86);
 }
 

@@ -45,18 +45,19 @@ template <class Act>
 std::vector<std::unique_ptr<Child>> start(const Pipe& pipe, int ranks, const Act& act) {
   std::vector<std::unique_ptr<Child>> children;
   for (int rank = 0; rank < ranks; ++rank) {
-    children.push_back(std::make_unique<Child>(Environment{{"EMULATED_GPU_DEVICES", "1"}}, [&pipe, ranks, rank, act] {
-      ncclUniqueId id;
-      if (rank == 0) {
-        check(ncclGetUniqueId(&id));
-        for (int other = 1; other < ranks; ++other) pipe.give(id);
-      } else {
-        id = pipe.take();
-      }
-      Ranks own = make_ranks(1, 100000);
-      check(ncclCommInitRank(&own[0]->communicator, ranks, id, rank));
-      return act(own, rank);
-    }));
+    children.push_back(
+        std::make_unique<Child>(Environment{{"EMULATED_GPU_DEVICES", "1"}}, [&pipe, ranks, rank, act] {
+          ncclUniqueId id;
+          if (rank == 0) {
+            check(ncclGetUniqueId(&id));
+            for (int other = 1; other < ranks; ++other) pipe.give(id);
+          } else {
+            id = pipe.take();
+          }
+          Ranks own = make_ranks(1, 100000);
+          check(ncclCommInitRank(&own[0]->communicator, ranks, id, rank));
+          return act(own, rank);
+        }));
   }
   return children;
 }
@@ -68,7 +69,8 @@ TEST(EmulatedNcclProcesses, SumsOfAllRanks) {
     for (int turn = 0; turn < 3; ++turn) check(all_reduce(own, 100000));
     const std::vector<float> sums = own[0]->get(100000);
     check(ncclCommDestroy(own[0]->communicator));
-    return std::to_string(static_cast<int>(sums.front())) + " " + std::to_string(static_cast<int>(sums.back()));
+    return std::to_string(static_cast<int>(sums.front())) + " " +
+           std::to_string(static_cast<int>(sums.back()));
   });
   for (const auto& child : children) {
     const Ended ended = child->wait();
@@ -80,7 +82,11 @@ TEST(EmulatedNcclProcesses, SumsOfAllRanks) {
 void expect_remote_error(std::size_t victim) {
   const Pipe pipe;
   const auto children = start(pipe, 3, [victim](const Ranks& own, int rank) {
-    if (rank == static_cast<int>(victim)) ::raise(SIGKILL);
+    check(all_reduce(own, 10));
+    if (rank == static_cast<int>(victim)) {
+      check(cudaStreamSynchronize(own[0]->stream.get));
+      ::raise(SIGKILL);
+    }
     check(all_reduce(own, 10));
     ncclResult_t state = ncclSuccess;
     while (state == ncclSuccess) {

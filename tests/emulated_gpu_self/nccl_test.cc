@@ -68,16 +68,17 @@ TEST(EmulatedNccl, ReduceAndBroadcastHaveARoot) {
                           rank->stream.get));
     }
     check(ncclGroupEnd());
-    result += text_of(ranks[0]->get(2));
+    for (const auto& rank : ranks) result += text_of(rank->get(2));
     destroy(ranks);
     return result;
   });
-  EXPECT_EQ(ended.text, "1 2 11 22 11 22 ");
+  EXPECT_EQ(ended.text, "1 2 11 22 11 22 11 22 ");
   EXPECT_EQ(ended.errors, "");
 }
 
 TEST(EmulatedNccl, SumsAreARings) {
-  // Of 4 ranks and 4 elements, element i is added from rank i on. Small numbers are lost after a large one.
+  // Of 4 ranks and 4 elements, element i is added from rank i on. A balanced tree would add 2 to the large
+  // number.
   const Ended ended = in_child({{"EMULATED_GPU_DEVICES", "4"}}, [] {
     Ranks ranks = make_ranks(4, 4);
     init(ranks);
@@ -88,6 +89,7 @@ TEST(EmulatedNccl, SumsAreARings) {
       rank->put({value, value, value, value});
     }
     check(all_reduce(ranks, 4));
+    for (const auto& rank : ranks) check(cudaStreamSynchronize(rank->stream.get));
     result += text_of(ranks[3]->get(4));
     // In bfloat16, 256 + 1 is lost.
     for (const auto& rank : ranks) {
@@ -101,15 +103,15 @@ TEST(EmulatedNccl, SumsAreARings) {
                           rank->stream.get));
     }
     check(ncclGroupEnd());
-    std::vector<__nv_bfloat16> sums(4);
-    check(cudaStreamSynchronize(ranks[0]->stream.get));
-    check(cudaMemcpy(sums.data(), ranks[0]->memory.get, 8, cudaMemcpyDeviceToHost));
-    for (const __nv_bfloat16 sum : sums) result += std::to_string(static_cast<int>(__bfloat162float(sum))) + " ";
     for (const auto& rank : ranks) check(cudaStreamSynchronize(rank->stream.get));
+    std::vector<__nv_bfloat16> sums(4);
+    check(cudaMemcpy(sums.data(), ranks[0]->memory.get, 8, cudaMemcpyDeviceToHost));
+    for (const __nv_bfloat16 sum : sums)
+      result += std::to_string(static_cast<int>(__bfloat162float(sum))) + " ";
     destroy(ranks);
     return result;
   });
-  EXPECT_EQ(ended.text, "16777216 16777220 16777218 16777216 256 260 258 256 ");
+  EXPECT_EQ(ended.text, "16777216 16777220 16777220 16777216 256 260 260 256 ");
 }
 
 TEST(EmulatedNccl, WithoutBlockingItMustBePolled) {
@@ -191,7 +193,8 @@ TEST(EmulatedNccl, AThreadMustNotWaitForItself) {
     check(cudaStreamSynchronize(ranks[0]->stream.get));
     return result;
   });
-  EXPECT_THAT(collective_alone.text, HasSubstr("0 5 ncclAllReduce of ranks 0 and 1 by one thread, outside a group"));
+  EXPECT_THAT(collective_alone.text,
+              HasSubstr("0 5 ncclAllReduce of ranks 0 and 1 by one thread, outside a group"));
 }
 
 TEST(EmulatedNccl, ThreadsOfOneRankEachNeedNoGroup) {
@@ -225,7 +228,8 @@ Ended with_mistake(const Call& call) {
   return in_child(counting(), [&] {
     Ranks ranks = make_ranks(2, 10);
     init(ranks);
-    std::string result = call(ranks) + " " + std::to_string(emulated_gpu_violations());
+    std::string result = call(ranks);
+    result += " " + std::to_string(emulated_gpu_violations());
     for (const auto& rank : ranks) check(ncclCommAbort(rank->communicator));
     for (const auto& rank : ranks) check(cudaStreamSynchronize(rank->stream.get));
     return result;
@@ -237,16 +241,17 @@ TEST(EmulatedNccl, WrongArgumentsAreViolations) {
     const Rank& rank = *ranks[0];
     float* const memory = rank.memory.get;
     std::string result;
-    const auto reduce = [&](float* from, float* to, std::size_t count, int op, int dtype, cudaStream_t stream) {
+    const auto reduce = [&](float* from, float* to, std::size_t count, int op, int dtype,
+                            cudaStream_t stream) {
       result += std::to_string(ncclAllReduce(from, to, count, static_cast<ncclDataType_t>(dtype),
                                              static_cast<ncclRedOp_t>(op), rank.communicator, stream));
     };
-    reduce(memory, memory, 11, ncclSum, ncclFloat32, rank.stream.get);                       // too many
-    reduce(memory, memory + 1, 5, ncclSum, ncclFloat32, rank.stream.get);                    // overlap
-    reduce(memory, ranks[1]->memory.get, 5, ncclSum, ncclFloat32, rank.stream.get);          // another device's
-    reduce(memory, memory, 5, ncclSum, ncclFloat32, ranks[1]->stream.get);                   // also
-    reduce(memory, memory, 5, ncclMax, ncclFloat32, rank.stream.get);                        // not emulated
-    reduce(memory, memory, 5, ncclSum, ncclFloat8e4m3, rank.stream.get);                     // not emulated
+    reduce(memory, memory, 11, ncclSum, ncclFloat32, rank.stream.get);               // too many
+    reduce(memory, memory + 1, 5, ncclSum, ncclFloat32, rank.stream.get);            // overlap
+    reduce(memory, ranks[1]->memory.get, 5, ncclSum, ncclFloat32, rank.stream.get);  // another device's
+    reduce(memory, memory, 5, ncclSum, ncclFloat32, ranks[1]->stream.get);           // also
+    reduce(memory, memory, 5, ncclMax, ncclFloat32, rank.stream.get);                // not emulated
+    reduce(memory, memory, 5, ncclSum, ncclFloat8e4m3, rank.stream.get);             // not emulated
     result += std::to_string(ncclGroupEnd());
     return result;
   });

@@ -25,7 +25,8 @@ Ended after_copy(cudaMemcpyKind kind, const Touch& touch) {
     const bool to_host = kind == cudaMemcpyDeviceToHost;
     // Of the second page, the first half.
     char* const middle = pinned.get + 4096;
-    check(cudaMemcpyAsync(to_host ? middle : device.get, to_host ? device.get : middle, 2048, kind, stream.get));
+    check(cudaMemcpyAsync(to_host ? middle : device.get, to_host ? device.get : middle, 2048, kind,
+                          stream.get));
     touch(static_cast<volatile char*>(pinned.get), stream.get);
     check(cudaStreamSynchronize(stream.get));
     return std::string("survived");
@@ -40,14 +41,14 @@ TEST(EmulatedPinned, ReadingWhatACopyWritesIsFatal) {
   });
   EXPECT_EQ(ended.signal, SIGABRT);
   EXPECT_THAT(ended.errors, HasSubstr("the host reads 0x"));
-  EXPECT_THAT(ended.errors, HasSubstr("of pinned memory while, as far as it knows, cudaMemcpyAsync (operation 1 of "
-                                      "stream 1, device 0"));
+  EXPECT_THAT(ended.errors,
+              HasSubstr("of pinned memory while, as far as it knows, cudaMemcpyAsync (operation 1 of "
+                        "stream 1, device 0"));
 }
 
 TEST(EmulatedPinned, WritingWhatACopyReadsIsFatal) {
-  const Ended ended = after_copy(cudaMemcpyHostToDevice, [](volatile char* pinned, cudaStream_t /*stream*/) {
-    pinned[4096] = 1;
-  });
+  const Ended ended = after_copy(cudaMemcpyHostToDevice,
+                                 [](volatile char* pinned, cudaStream_t /*stream*/) { pinned[4096] = 1; });
   EXPECT_EQ(ended.signal, SIGABRT);
   EXPECT_THAT(ended.errors, HasSubstr("the host writes 0x"));
 }

@@ -60,8 +60,9 @@ TEST(EmulatedRaces, AMissingWaitIsFoundEveryTime) {
 
 TEST(EmulatedRaces, ARaceNamesBothOperations) {
   const Ended ended = play(miss_the_wait);
-  EXPECT_THAT(ended.errors, HasSubstr("emulated GPU: race, nothing orders these two: cudaMemsetAsync (operation 1 of "
-                                      "stream 1, device 0, called from "));
+  EXPECT_THAT(ended.errors,
+              HasSubstr("emulated GPU: race, nothing orders these two: cudaMemsetAsync (operation 1 of "
+                        "stream 1, device 0, called from "));
   EXPECT_THAT(ended.errors, HasSubstr("cudaMemcpyAsync (operation 1 of stream 2, device 0, called from "));
   EXPECT_THAT(ended.errors, HasSubstr("onesum_test_emulated_gpu_self+0x"));
   EXPECT_THAT(ended.errors, HasSubstr(" writes [0x"));
@@ -142,8 +143,8 @@ TEST(EmulatedRaces, PinnedMemoryHasRacesToo) {
 TEST(EmulatedRaces, RowsBetweenRowsDoNotConflict) {
   const auto rows = [](const Scene& scene, const StreamOwner& stream, std::size_t from, std::size_t width) {
     const std::vector<char> values(1000);
-    check(cudaMemcpy2DAsync(scene.device.get + from, 100, values.data(), width, width, 10, cudaMemcpyHostToDevice,
-                            stream.get));
+    check(cudaMemcpy2DAsync(scene.device.get + from, 100, values.data(), width, width, 10,
+                            cudaMemcpyHostToDevice, stream.get));
   };
   EXPECT_EQ(play([&](const Scene& scene) {
               rows(scene, scene.first, 0, 40);

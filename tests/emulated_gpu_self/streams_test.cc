@@ -56,8 +56,8 @@ TEST(EmulatedStreams, AStreamWaitsForTheEventAsItWasRecordedThen) {
       check(cudaLaunchHostFunc(first.get, append, &text));
       check(cudaEventRecord(event.get, first.get));
       check(cudaStreamWaitEvent(second.get, event.get, 0));
-      check(cudaLaunchHostFunc(
-          second.get, [](void* data) { *static_cast<std::string*>(data) += "y"; }, &text));
+      check(
+          cudaLaunchHostFunc(second.get, [](void* data) { *static_cast<std::string*>(data) += "y"; }, &text));
       const EventOwner back(1);
       check(cudaEventRecord(back.get, second.get));
       check(cudaStreamWaitEvent(first.get, back.get, 0));
@@ -73,9 +73,11 @@ TEST(EmulatedStreams, TheDefaultStreamIsRefused) {
   const Ended ended = in_child(counting(), [] {
     const DeviceOwner<char> device(1);
     const cudaError_t error = cudaMemsetAsync(device.get, 0, 1, nullptr);
-    return std::string(cudaGetErrorName(error)) + " " + std::to_string(emulated_gpu_violations()) + " " + emulated_gpu_last_violation();
+    return std::string(cudaGetErrorName(error)) + " " + std::to_string(emulated_gpu_violations()) + " " +
+           emulated_gpu_last_violation();
   });
-  EXPECT_THAT(ended.text, HasSubstr("cudaErrorInvalidResourceHandle 1 cudaMemsetAsync on the default stream"));
+  EXPECT_THAT(ended.text,
+              HasSubstr("cudaErrorInvalidResourceHandle 1 cudaMemsetAsync on the default stream"));
 }
 
 TEST(EmulatedStreams, TheDefaultStreamOrdersBlockingStreamsWhereItIsAllowed) {

@@ -132,9 +132,9 @@ void run_and_expect(Ranks& ranks, const plan::Plan& plan, std::size_t elements, 
   harness.expect_as_simulated();
 }
 
-constexpr Algorithm kAlgorithms[] = {Algorithm::kExchange,       Algorithm::kDirect,
-                                     Algorithm::kRing,           Algorithm::kHalvingDoubling,
-                                     Algorithm::kShuffleDevices, Algorithm::kMachines};
+constexpr Algorithm kAlgorithms[] = {
+    Algorithm::kExchange,       Algorithm::kDirect,   Algorithm::kRing,    Algorithm::kHalvingDoubling,
+    Algorithm::kShuffleDevices, Algorithm::kMachines, Algorithm::kDoubling};
 
 // Each follows on the others over the same transports: who is late reads what an earlier call has sent.
 TEST(Ranks, CallsOfEveryKindOneAfterTheOther) {

@@ -63,7 +63,8 @@ std::vector<Plan> algorithm_bases() {
   const collective::Topology five{{0, 1, 2, 3, 4}, {0, 1, 2, 3, 4}, {}, {0, 1, 0, 1, 1}};
   for (const char* name :
        {"nccl", "xring", "rechd", "pscpu", "psgpu", "direct", "hierarchical_copy", "exchange", "nccl/xring",
-        "xring/direct", "pscpu/pscpu", "nccl/rechd", "nccl/hierarchical_copy", "machines", "nccl/machines"}) {
+        "xring/direct", "pscpu/pscpu", "nccl/rechd", "nccl/hierarchical_copy", "machines", "nccl/machines",
+        "doubling", "nccl/doubling"}) {
     const bool half = plans.size() % 4 < 2;
     plans.push_back(all_reduce(six, task_of(6, half, !half), *collective::scheme_named(name, 2)));
     plans.push_back(all_reduce(five, task_of(5, !half, half), *collective::scheme_named(name, 1)));

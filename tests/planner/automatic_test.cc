@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -116,6 +117,32 @@ TEST(Automatic, WaitsOnceWhereThatIsFastest) {
   options.numerics = Numerics::kFast;
   options.implementation = Implementation::kRing;
   EXPECT_EQ(best(rank(2, 1, 1, options)), "nccl/xring");
+}
+
+// Where workers of one machine speak over TCP.
+TEST(Automatic, SendsTheFewestMessagesByTheNetwork) {
+  constexpr std::size_t kKiB = 1 << 8;  // of float32
+  const auto ranked = [](std::int32_t workers, std::int32_t devices, std::size_t elements,
+                         std::vector<std::int32_t> machines = {}) {
+    collective::Topology topology = topology_of(workers, devices);
+    topology.by_network = true;
+    topology.machines = std::move(machines);
+    return candidates(topology, task_of(workers * devices), elements, {}, {});
+  };
+  const auto best = [&](auto&&... arguments) {
+    return to_string(ranked(std::forward<decltype(arguments)>(arguments)...).front().scheme);
+  };
+  for (const std::int32_t workers : {3, 4, 16}) {
+    EXPECT_EQ(best(workers, 1, 1), "nccl/doubling") << workers;
+    EXPECT_EQ(best(workers, 1, 16 * kKiB), "nccl/doubling") << workers;
+    EXPECT_FALSE(has(ranked(workers, 1, 16 * kKiB + 1), Algorithm::kDoubling)) << workers;
+    EXPECT_FALSE(has(ranked(workers, 2, 1), Algorithm::kDoubling)) << workers;
+    EXPECT_FALSE(has(rank(workers, 1, 1), Algorithm::kDoubling)) << workers;
+  }
+  EXPECT_EQ(best(2, 1, 2048 * kKiB), "nccl/exchange");
+  EXPECT_FALSE(has(ranked(17, 1, 1), Algorithm::kDoubling));
+  EXPECT_FALSE(has(ranked(4, 1, 1, {0, 1, 2, 3}), Algorithm::kDoubling));
+  EXPECT_NE(reason_of(ranked(4, 1, 1)).find("the fewest messages"), std::string::npos);
 }
 
 // What the options ask for, in one shard.

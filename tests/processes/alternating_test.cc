@@ -30,7 +30,8 @@ constexpr const char* kLittleRoom = "2M";
 class Caller {
  public:
   Caller(const Side& side, std::uint64_t seed) : side_(side), random_(seed) {
-    for (const char* spec : {"auto", "exchange", "direct", "nccl/rechd", "xring", "hierarchical_copy"})
+    for (const char* spec :
+         {"auto", "exchange", "doubling", "direct", "nccl/rechd", "xring", "hierarchical_copy"})
       sums_.emplace_back(new MultiWorkerAllReduce(side.ops(spec)));
   }
 

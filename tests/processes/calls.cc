@@ -18,7 +18,8 @@ const std::vector<std::string>& all_specs() {
                                                  "nccl/xring",   "nccl/rechd",
                                                  "nccl/pscpu#2", "pscpu/pscpu#2",
                                                  "xring/direct", "hierarchical_copy",
-                                                 "exchange",     "nccl/exchange"};
+                                                 "exchange",     "nccl/exchange",
+                                                 "doubling",     "nccl/doubling"};
   return specs;
 }
 

@@ -24,6 +24,12 @@ constexpr Algorithm kOverDevices[] = {
     {"exchange", 1, "Everyone sends all it has to every other worker, and adds up everything for itself.",
      "Small tensors of few workers, and of two workers up to some MiB: one message deep, which nothing else "
      "is. What a worker sends grows with the number of workers; over shared memory it is written once."},
+    {"doubling", 1,
+     "Recursive doubling: partners exchange all that they have added up so far, each time with one twice as "
+     "far away. Devices beyond the largest power of two do so among themselves, send what they have to the "
+     "others, who add it last, and get the results back.",
+     "Small tensors where messages are dear, as over TCP: nobody sends fewer. What a worker sends grows with "
+     "the logarithm of the number of workers."},
     {"pscpu", 2,
      "The tensor is cut into shards; each shard is gathered and added on the CPU of one worker, which sends "
      "the sum to everyone. Which CPUs own shards rotates from tensor to tensor.",
@@ -58,6 +64,9 @@ constexpr Algorithm kOverWorkers[] = {
      "Where devices cannot speak to other workers themselves."},
     {"nccl/direct", 1, "Every worker owns a piece and gets the terms of all others.",
      "Up to some dozen workers on a network that lets everyone talk to everyone."},
+    {"nccl/doubling", 1, "Doubling between workers, each of which brings its replicas' terms.",
+     "Small tensors of more than two workers over TCP: what `auto` takes up to 16 KiB for those of one "
+     "machine."},
     {"nccl/exchange", 1, "Every worker gets the terms of all others, and adds up everything.",
      "Small tensors of few workers, and of two workers of one machine up to 2 MiB: what `auto` takes for "
      "them."},
