@@ -115,7 +115,8 @@ function(onesum_add_cuda)
   target_link_libraries(onesum_cuda PRIVATE onesum_build Threads::Threads ${CMAKE_DL_LIBS} fmt::fmt spdlog::spdlog
     "${ONESUM_CUDART}")
   target_link_options(onesum_cuda PRIVATE -Wl,--as-needed "-Wl,--version-script=${exports}")
-  set_target_properties(onesum_cuda PROPERTIES LINK_DEPENDS "${exports}"
+  # Users' libraries are found as they say, not where ours was built.
+  set_target_properties(onesum_cuda PROPERTIES LINK_DEPENDS "${exports}" SKIP_BUILD_RPATH ON
     LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
   if(NOT ONESUM_SANITIZE)
     target_link_options(onesum_cuda PRIVATE -Wl,--no-undefined)

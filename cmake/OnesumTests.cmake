@@ -41,12 +41,12 @@ if(support_sources)
   target_link_libraries(onesum_test_support PUBLIC onesum_test_flags)
 endif()
 
-# tests/gpu/ runs twice: on emulated GPUs that work in each other's memory, and on such that do not.
-function(onesum_gpu_tests name label timeout)
+# tests/gpu/ and tests/gpu_processes/ run twice: on emulated GPUs that work in each other's memory, and on such that do not.
+function(onesum_gpu_tests name folder label timeout)
   add_dependencies(${name} onesum_cuda onesum_emulated_gpu)
   foreach(peers all none)
     gtest_discover_tests(${name}
-      TEST_PREFIX "gpu/peers_${peers}/" TEST_LIST ${name}_${peers} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+      TEST_PREFIX "${folder}/peers_${peers}/" TEST_LIST ${name}_${peers} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
       WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
       PROPERTIES LABELS ${label} TIMEOUT ${timeout}
         ENVIRONMENT "XDG_CACHE_HOME=${ONESUM_TEST_CACHE};ONESUM_CUDA_PLUGIN=$<TARGET_FILE:onesum_cuda>;\
@@ -88,12 +88,16 @@ function(onesum_test_program folder label timeout)
     target_link_libraries(${name} PRIVATE onesum_emulated_gpu_self)
   endif()
   target_link_libraries(${name} PRIVATE onesum_test_flags GTest::gmock_main)
-  if(folder STREQUAL "gpu")
+  if(folder STREQUAL "gpu_processes")
+    target_sources(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests/processes/workers.cc"
+      "${PROJECT_SOURCE_DIR}/tests/gpu/emulator.cc")
+    onesum_gpu_tests(${name} ${folder} ${label} ${timeout})
+  elseif(folder STREQUAL "gpu")
     target_include_directories(${name} SYSTEM PRIVATE ${ONESUM_CUDA_INCLUDE_DIRS})
     target_compile_definitions(${name} PRIVATE ONESUM_CUDA_PLUGIN="$<TARGET_FILE:onesum_cuda>"
       ONESUM_NCCL_STAND_INS="${PROJECT_BINARY_DIR}/nccl_stand_ins")
     add_dependencies(${name} onesum_nccl_old onesum_nccl_stuck)
-    onesum_gpu_tests(${name} ${label} ${timeout})
+    onesum_gpu_tests(${name} ${folder} ${label} ${timeout})
   else()
     gtest_discover_tests(${name}
       TEST_PREFIX "${folder}/" DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
@@ -118,7 +122,7 @@ foreach(source IN LISTS test_sources)
 endforeach()
 list(REMOVE_DUPLICATES test_folders)
 if(NOT ONESUM_WITH_CUDA)
-  list(REMOVE_ITEM test_folders emulated_gpu_self gpu)
+  list(REMOVE_ITEM test_folders emulated_gpu_self gpu gpu_processes)
 endif()
 
 foreach(folder IN LISTS test_folders)

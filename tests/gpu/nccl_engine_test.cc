@@ -51,6 +51,7 @@ class NcclEngine : public ::testing::Test {
   void SetUp() override {
     emulator().reset();
     emulator().set_device(kCallersDevice);
+    emulator().live(&before_);
     platform_ = open_platform();
   }
 
@@ -62,10 +63,10 @@ class NcclEngine : public ::testing::Test {
     platform_.reset();
     EmulatedGpuLive live{};
     emulator().live(&live);
-    EXPECT_EQ(live.device_allocations, 0U);
-    EXPECT_EQ(live.pinned_allocations, 0U);
-    EXPECT_EQ(live.streams, 0U);
-    EXPECT_EQ(live.events, 0U);
+    EXPECT_EQ(live.device_allocations, before_.device_allocations);
+    EXPECT_EQ(live.pinned_allocations, before_.pinned_allocations);
+    EXPECT_EQ(live.streams, before_.streams);
+    EXPECT_EQ(live.events, before_.events);
     EXPECT_EQ(emulator().violations(), 0U) << emulator().last_violation();
   }
 
@@ -97,6 +98,7 @@ class NcclEngine : public ::testing::Test {
   const NativeCase sum_{NativeCollective::kAllReduce, Element::kFloat32, -1, false, {1000}};
   HangGuard guard_;
   std::unique_ptr<engine::GpuPlatform> platform_;
+  EmulatedGpuLive before_{};
 };
 
 class NcclEngineOn : public NcclEngine, public ::testing::WithParamInterface<int> {};
