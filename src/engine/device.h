@@ -170,6 +170,9 @@ class QueuedEngine : public DeviceEngine {
 
   virtual std::unique_ptr<Mark> make_mark() = 0;
 
+  // Throws internal if the device has failed: marks of others do not tell.
+  virtual void check() = 0;
+
   // Of a stream of the caller's on this device: the mark stands for what it was given so far.
   virtual void record(void* stream, Mark& mark) = 0;
   // What the caller gives it from now on begins when the mark is reached.

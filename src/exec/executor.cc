@@ -87,7 +87,9 @@ class Executor::Run {
       fronts_->hand_over(lanes);
       return true;
     }
-    return fronts_->are_done(round % program_.window, lanes);
+    if (!fronts_->are_done(round % program_.window, lanes)) return false;
+    fronts_->check_devices();
+    return true;
   }
 
   Open& open(std::size_t round) { return instance_.open_[round % program_.window]; }
@@ -293,8 +295,10 @@ class Executor::Run {
     if (!patience_->glance()) pause(peer_waited_for(open(closed_)));
   }
 
-  // Devices do not wake anybody; messages that come meanwhile are looked for in every turn.
+  // Devices do not wake anybody; messages that come meanwhile are looked for in every turn, and so are
+  // collectives that will never end.
   void wait_for_devices() {
+    for (const auto& communicator : program_.communicators) communicator->is_ready();
     if (crossing_ != nullptr) {
       crossing_->transport.progress();
       if (crossing_->watch.must_end()) crossing_->watch.look(-1, first_beat());

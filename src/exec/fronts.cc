@@ -22,18 +22,23 @@ Fronts::Fronts(const Program& program, std::size_t rounds, std::size_t lanes)
       const BoundLane& bound = program.lanes[round.first_lane + lane];
       for (std::uint32_t s = 0; s < bound.num_steps; ++s) {
         const BoundStep& step = program.steps[bound.first_step + s];
-        if (step.unit != kHost) used_.push_back(&queue(lane, step.unit));
+        if (step.unit != kHost) use(queue(lane, step.unit), step.unit);
       }
     }
   }
   for (const auto& communicator : program.communicators) {
-    for (std::size_t d = 0; d < communicator->devices(); ++d) used_.push_back(&communicator->queue(d));
+    for (std::size_t d = 0; d < communicator->devices(); ++d) {
+      use(communicator->queue(d), unit_of(communicator->device(d)));
+    }
   }
-  std::ranges::sort(used_);
-  used_.erase(std::unique(used_.begin(), used_.end()), used_.end());
   gives_all_to_queues_ = program.rounds.size() == 1 && program.peers.empty() &&
                          std::ranges::none_of(program.steps, is_work_of_host) &&
                          std::ranges::none_of(program.natives, &BoundNative::spans_processes);
+}
+
+void Fronts::use(engine::Queue& queue, Unit unit) {
+  const auto is_it = [&](const Used& used) { return used.queue == &queue; };
+  if (std::ranges::none_of(used_, is_it)) used_.push_back({&queue, engine(unit).make_mark()});
 }
 
 void Fronts::set_callers(std::span<const CallerStream> streams, bool may_return_early) {
@@ -45,7 +50,7 @@ void Fronts::set_callers(std::span<const CallerStream> streams, bool may_return_
 }
 
 void Fronts::let_all_wait_for(engine::Mark& mark) {
-  for (engine::Queue* const queue : used_) queue->wait_for(mark);
+  for (const Used& used : used_) used.queue->wait_for(mark);
 }
 
 void Fronts::begin() {
@@ -149,18 +154,43 @@ void Fronts::hand_over(std::uint32_t lanes) {
   }
 }
 
+void Fronts::check_devices() {
+  for (engine::QueuedEngine* const its : program_.queued) its->check();
+}
+
 bool Fronts::drain(std::chrono::milliseconds longest) noexcept {
   const auto until = std::chrono::steady_clock::now() + longest;
-  try {
-    for (std::size_t open = 0; open * lanes_ < fronts_.size(); ++open) {
-      while (!are_done(open, static_cast<std::uint32_t>(lanes_))) {
+  for (std::size_t i = 0; i < fronts_.size(); ++i) {
+    while (!is_at_rest(i / lanes_, static_cast<std::uint32_t>(i % lanes_))) {
+      if (std::chrono::steady_clock::now() >= until) return false;
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+  }
+  return true;
+}
+
+bool Fronts::drain_queues(std::chrono::milliseconds longest) noexcept {
+  const auto until = std::chrono::steady_clock::now() + longest;
+  for (const Used& used : used_) {
+    try {
+      used.queue->record(*used.mark);
+      while (!used.mark->is_reached()) {
         if (std::chrono::steady_clock::now() >= until) return false;
         std::this_thread::sleep_for(std::chrono::microseconds(20));
       }
+    } catch (const Error&) {
+      continue;  // its device has failed
     }
-    return true;
+  }
+  return drain(longest);
+}
+
+bool Fronts::is_at_rest(std::size_t open, std::uint32_t lane) noexcept {
+  try {
+    return move(open, lane, kHost);
   } catch (const Error&) {
-    return false;
+    front(open, lane) = {};
+    return true;
   }
 }
 

@@ -60,9 +60,14 @@ class Fronts {
   // Ends such a run: the callers' streams wait for what is under way in round 0.
   void hand_over(std::uint32_t lanes);
 
-  // Waits until nothing is under way, after an error or before memory is given back. False: it took longer, or
-  // a device has failed.
+  // Whether all devices that the program uses are well. Throws if one is not: what was given to it is lost,
+  // and what waited for it has gone on.
+  void check_devices();
+
+  // Wait until nothing is under way; a device that has failed does nothing any more. False: it took longer.
   bool drain(std::chrono::milliseconds longest) noexcept;
+  // The same after an error in the middle of a run: also for what no front tells of.
+  bool drain_queues(std::chrono::milliseconds longest) noexcept;
 
  private:
   struct Front {
@@ -78,6 +83,7 @@ class Fronts {
   }
   engine::QueuedEngine& engine(Unit unit) const { return *program_.queued[unit - std::size_t{1}]; }
   engine::Queue& queue(std::uint32_t lane, Unit unit) const { return engine(unit).queue(lane); }
+  bool is_at_rest(std::size_t open, std::uint32_t lane) noexcept;
   Unit unit_of(int device) const;
   engine::Mark& recorded(std::size_t open, std::uint32_t lane);
   void let_all_wait_for(engine::Mark& mark);
@@ -86,7 +92,13 @@ class Fronts {
   std::size_t lanes_;
   std::vector<Front> fronts_;                         // by round under way and lane
   std::vector<std::unique_ptr<engine::Mark>> marks_;  // and by unit
-  std::vector<engine::Queue*> used_;                  // queues that the program gives work to
+  // The queues that the program gives work to, and a mark for each.
+  struct Used {
+    engine::Queue* queue = nullptr;
+    std::unique_ptr<engine::Mark> mark{};
+  };
+  void use(engine::Queue& queue, Unit unit);
+  std::vector<Used> used_;
   bool gives_all_to_queues_ = false;
   bool may_return_early_ = false;
   std::vector<CallerStream> callers_;

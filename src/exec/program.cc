@@ -52,7 +52,7 @@ void Instance::set_callers(std::span<const CallerStream> streams, bool may_retur
 
 void Instance::give_up() noexcept {
   for (const auto& communicator : program_->communicators) communicator->abort();
-  if (!fronts_->drain(kLongestDrain)) is_lost_ = true;
+  if (!fronts_->drain_queues(kLongestDrain)) is_lost_ = true;
 }
 
 void Instance::allocate_memory() {

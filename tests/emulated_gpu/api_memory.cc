@@ -17,9 +17,8 @@ void* address_of(const Allocation& allocation) {
   return reinterpret_cast<void*>(allocation.begin);  // NOLINT(performance-no-int-to-ptr)
 }
 
-// A context that has ended runs nothing any more.
-bool has_ended(const Allocation& allocation) {
-  if (allocation.kind == MemoryKind::kDevice) return error_of(allocation.device) != cudaSuccess;
+// A context that has ended runs nothing any more, in the memory of other devices neither.
+bool has_one_ended() {
   for (int device = 0; device < settings().devices; ++device) {
     if (error_of(device) != cudaSuccess) return true;
   }
@@ -53,7 +52,7 @@ cudaError_t give_back(void* address, MemoryKind kind, const char* call, cudaErro
     return violate(if_unknown, what + ", which is not what was given out: " + allocation->text());
   }
   const std::optional<Access> unfinished = allocation->history.unfinished(world().host_clock());
-  if (unfinished && !has_ended(*allocation)) {
+  if (unfinished && !has_one_ended()) {
     violate(cudaSuccess, what + " while, as far as the host knows, " + unfinished->text());
   }
   world().memory.release(allocation);

@@ -58,10 +58,7 @@ CudaEngine::CudaEngine(int index, std::size_t pool_bytes, Staging& staging)
       staging_(staging),
       pool_(
           pool_bytes, [index](std::size_t bytes) { return get_device_memory(index, bytes); },
-          [index](void* memory) {
-            const OnDevice here(index);
-            cudaFree(memory);
-          }),
+          [](void* memory) { cudaFree(memory); }),
       native_queue_(index),
       description_(describe(index)) {
   for (std::unique_ptr<CudaQueue>& queue : queues_) queue = std::make_unique<CudaQueue>(index);
@@ -105,6 +102,11 @@ bool CudaEngine::enable_peer(int other) const noexcept {
 }
 
 void CudaEngine::check_form(const ReduceForm& form) const { find_kernel(form); }
+
+void CudaEngine::check() {
+  const cudaError_t answer = cudaStreamQuery(native_queue_.stream());
+  if (answer != cudaErrorNotReady) require(answer, index_, "doing what it was given");
+}
 
 void CudaEngine::record(void* stream, Mark& mark) {
   static_cast<CudaMark&>(mark).record_on(static_cast<cudaStream_t>(stream));

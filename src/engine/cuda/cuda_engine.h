@@ -49,6 +49,7 @@ class CudaEngine final : public QueuedEngine {
   CudaQueue& native_queue() noexcept { return native_queue_; }
   std::unique_ptr<Mark> make_mark() override { return std::make_unique<CudaMark>(index_); }
 
+  void check() override;
   void record(void* stream, Mark& mark) override;
   void let_wait(void* stream, Mark& mark) override;
 
