@@ -449,9 +449,13 @@ class Binder {
     } while (done < whole.length);
   }
 
-  // Rows are staged whole.
+  // Rows are staged whole, and so are messages to other processes: before the first part of one is written its
+  // receiver must have read the one before, and the executor asks where a message is sent.
   std::size_t elements_at_a_time(const Work& work, std::size_t bytes) const {
-    if (table(pack_of(work)).outer != 1) return std::max<std::size_t>(1, work.range.length);
+    const bool has_message = std::ranges::any_of(plan_.destinations(work.step), [&](const Operand& operand) {
+      return buffer(operand).role == Role::kSlot && owner_of(operand) == kHost;
+    });
+    if (has_message || table(pack_of(work)).outer != 1) return std::max<std::size_t>(1, work.range.length);
     return std::max(kSegmentGrain, kStagingBytes / bytes / kSegmentGrain * kSegmentGrain);
   }
 

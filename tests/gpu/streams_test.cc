@@ -116,6 +116,58 @@ TEST_F(EarlyReturn, OfPreparedCalls) {
   callers.expect(2);
 }
 
+std::unique_ptr<CrossDeviceOps> with_temporaries() {
+  return std::make_unique<HierarchicalCopyAllReduce>();
+}
+
+// An object may go before what it gave to the GPUs is done.
+TEST_F(EarlyReturn, OutlivesItsObject) {
+  Callers callers(4);
+  callers.fill();
+  std::vector<PerReplica> values = {callers.value()};
+  with_temporaries()->batch_reduce_into(ReduceOp::kSum, values, values);
+  callers.expect(10);
+}
+
+// Callers whose streams know nothing of each other share the temporaries of one object.
+TEST_F(EarlyReturn, OfCallersInTurns) {
+  const std::unique_ptr<CrossDeviceOps> ops = with_temporaries();
+  Callers first(4), second(4);
+  for (int turn = 0; turn < 5; ++turn) {
+    for (Callers* const callers : {&first, &second}) {
+      callers->fill();
+      std::vector<PerReplica> values = {callers->value()};
+      ops->batch_reduce_into(ReduceOp::kSum, values, values);
+    }
+  }
+  first.expect(10);
+  second.expect(10);
+}
+
+// Results that the host writes wait for their streams, too.
+TEST_F(EarlyReturn, NotOfMergedRows) {
+  CommunicationOptions options;
+  options.sparse_rows = SparseRows::kMergeDuplicates;
+  const std::vector<PerReplica> values = {PerReplica(std::vector<Value>{
+      slices({{1, 2}, {3, 4}}, {5, 5}, Shape{9, 2}, "GPU:0"), slices({{5, 6}}, {2}, Shape{9, 2}, "GPU:1")})};
+  Callers callers(2);
+  std::vector<Value> results;
+  std::vector<std::unique_ptr<CallerMemory>> rows;
+  for (std::size_t d = 0; d < 2; ++d) {
+    rows.push_back(std::make_unique<CallerMemory>(static_cast<int>(d), std::vector<float>(4, -1)));
+    rows.back()->fill(*callers.streams[d]);
+    results.emplace_back(IndexedSlices{rows.back()->tensor(*callers.streams[d]).reshaped({2, 2}),
+                                       Tensor::empty(DType::kInt64, {2}, gpus(d + 1).back()), Shape{9, 2}});
+  }
+  std::vector<PerReplica> into = {PerReplica(results)};
+  ReductionToOneDevice().batch_reduce_into(ReduceOp::kSum, values, into, options);
+  for (std::size_t d = 0; d < 2; ++d) {
+    rows[d]->read(*callers.streams[d]);
+    callers.streams[d]->synchronize();
+    EXPECT_EQ(rows[d]->contents(), (std::vector<float>{5, 6, 4, 6}));
+  }
+}
+
 // A result of the library's has no stream: whoever gets it may use it at once.
 TEST_F(EarlyReturn, NotWithFreshResults) {
   Callers callers(2);
