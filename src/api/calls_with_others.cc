@@ -246,7 +246,9 @@ std::unique_ptr<api::BoundCall> CrossDeviceOps::Impl::bind_joint(const api::Call
   planner::Planned planned = planner.plan(joint.request);
   warn_of_nccl(traits.kind, planned);
   std::string text = joint.words->text;
-  const auto is_here = [&](std::size_t device) { return planned.plan->device_rank[device] == session.rank(); };
+  const auto is_here = [&](std::size_t device) {
+    return planned.plan->device_rank[device] == session.rank();
+  };
   exec::Site site = session.site(api::host_engine(), api::queued_engines_of(planned.devices, is_here));
   site.communicators = cluster.state().communicators.of(planned, &session, deadline);
   return std::make_unique<api::BoundCall>(

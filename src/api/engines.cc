@@ -210,10 +210,12 @@ const engine::GpuSearch& gpus() {
     const Config& config = process_config();
     auto found = std::make_unique<engine::GpuSearch>(
         engine::find_gpus({.plugin = config.cuda_plugin, .pool_bytes = config.pool_bytes}));
-    log(LogLevel::kInfo, found->platform == nullptr
-                             ? "no GPUs: " + found->reason
-                             : fmt::format("{} of {}, by {}", counted(static_cast<std::size_t>(found->platform->devices()), "GPU"),
-                                           found->platform->description(), found->plugin));
+    log(LogLevel::kInfo,
+        found->platform == nullptr
+            ? "no GPUs: " + found->reason
+            : fmt::format("{} of {}, by {}",
+                          counted(static_cast<std::size_t>(found->platform->devices()), "GPU"),
+                          found->platform->description(), found->plugin));
     return found.release();
   }();
   return *search;

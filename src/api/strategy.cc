@@ -27,7 +27,8 @@ template <class... Args>
 std::vector<std::string> default_devices() {
   std::vector<std::string> names;
   if (const engine::GpuSearch& found = api::gpus(); found.platform != nullptr) {
-    for (int index = 0; index < found.platform->devices(); ++index) names.push_back(fmt::format("GPU:{}", index));
+    for (int index = 0; index < found.platform->devices(); ++index)
+      names.push_back(fmt::format("GPU:{}", index));
     return names;
   }
   for (unsigned index = 0; index < api::host_engine().threads(); ++index)

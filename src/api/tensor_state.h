@@ -26,8 +26,8 @@ struct Tensor::State {
   Device device;
   std::size_t bytes = 0;
   void* memory = nullptr;
-  // Of the caller's, on whose work calls with this tensor wait, and which waits for them; none: calls wait for
-  // themselves.
+  // Of the caller's, on whose work calls with this tensor wait, and which waits for them; none: calls wait
+  // for themselves.
   std::optional<void*> stream{};
   // Of dtype, shape and device (not of the memory), computed once: what the key of a plan cache needs of a
   // tensor.

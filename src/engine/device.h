@@ -1,7 +1,8 @@
 // What an engine does for devices of this process: memory, and reductions in it.
 //
-// There are two kinds. The devices of a ThreadedEngine are worked for by threads of this process, the caller's
-// among them: CPUs. The device of a QueuedEngine works by itself on what it was given, in queues: a GPU.
+// There are two kinds. The devices of a ThreadedEngine are worked for by threads of this process, the
+// caller's among them: CPUs. The device of a QueuedEngine works by itself on what it was given, in queues: a
+// GPU.
 //
 // exec binds plans against these interfaces and api allocates results through them; neither knows a concrete
 // engine. An engine outlives everything bound to it. All functions may be called from any thread.
@@ -129,9 +130,9 @@ struct QueuedRows {
   std::size_t rows = 0;
 };
 
-// What a device does by itself, in the order in which it was given. Giving it work returns at once, and copies
-// what describes the work. All memory is the device's own, or such as it reaches (QueuedEngine). Errors are
-// thrown as internal or resource_exhausted, naming the device.
+// What a device does by itself, in the order in which it was given. Giving it work returns at once, and
+// copies what describes the work. All memory is the device's own, or such as it reaches (QueuedEngine).
+// Errors are thrown as internal or resource_exhausted, naming the device.
 class Queue {
  public:
   Queue() = default;

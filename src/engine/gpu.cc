@@ -1,9 +1,9 @@
 #include "engine/gpu.h"
 
-#include <dlfcn.h>
-
 #include <filesystem>
 #include <vector>
+
+#include <dlfcn.h>
 
 #include <onesum/version.h>
 
@@ -19,8 +19,7 @@ std::vector<std::string> candidates(const GpuOptions& options) {
   Dl_info self;
   if (dladdr(reinterpret_cast<const void*>(&find_gpus), &self) != 0 && self.dli_fname != nullptr) {
     std::error_code error;
-    const std::filesystem::path folder =
-        std::filesystem::canonical(self.dli_fname, error).parent_path();
+    const std::filesystem::path folder = std::filesystem::canonical(self.dli_fname, error).parent_path();
     for (const char* const place : {".", "../lib", "../lib/onesum"}) {
       const std::filesystem::path file = folder / place / kPlugin;
       if (!error && std::filesystem::exists(file, error)) found.push_back(file.lexically_normal().string());

@@ -31,8 +31,8 @@ class GpuPlatform {
 };
 
 struct GpuOptions {
-  std::optional<std::string> plugin{};        // where it is; absent: beside this library
-  std::optional<std::size_t> pool_bytes{};    // of freed memory kept for reuse, on each device
+  std::optional<std::string> plugin{};      // where it is; absent: beside this library
+  std::optional<std::size_t> pool_bytes{};  // of freed memory kept for reuse, on each device
 };
 
 // What came of looking for GPUs: a platform with at least one device, or the reason why there is none.
@@ -45,8 +45,8 @@ struct GpuSearch {
 // Opens the plug-in, which is never closed again. Throws nothing but what is wrong with the options.
 GpuSearch find_gpus(const GpuOptions& options);
 
-// The one function of a plug-in, "onesum_open_gpus". It says in `reason` why it returns nothing. `version`: of
-// the library that asks; both are built together.
+// The one function of a plug-in, "onesum_open_gpus". It says in `reason` why it returns nothing. `version`:
+// of the library that asks; both are built together.
 using OpenGpus = GpuPlatform* (*)(const char* version, const GpuOptions& options, std::string& reason);
 inline constexpr char kOpenGpus[] = "onesum_open_gpus";
 

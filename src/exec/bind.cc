@@ -420,8 +420,8 @@ class Binder {
     return !owner || units_.reaches(unit, *owner);
   }
 
-  // Where a unit does not reach an operand, who owns its memory copies it to or from staging memory, a part of
-  // the step at a time.
+  // Where a unit does not reach an operand, who owns its memory copies it to or from staging memory, a part
+  // of the step at a time.
   void bind_staged(Work work) {
     std::size_t bytes = 0;  // of staging memory, for an element
     for (View& source : work.sources) {
@@ -449,8 +449,8 @@ class Binder {
     } while (done < whole.length);
   }
 
-  // Rows are staged whole, and so are messages to other processes: before the first part of one is written its
-  // receiver must have read the one before, and the executor asks where a message is sent.
+  // Rows are staged whole, and so are messages to other processes: before the first part of one is written
+  // its receiver must have read the one before, and the executor asks where a message is sent.
   std::size_t elements_at_a_time(const Work& work, std::size_t bytes) const {
     const bool has_message = std::ranges::any_of(plan_.destinations(work.step), [&](const Operand& operand) {
       return buffer(operand).role == Role::kSlot && owner_of(operand) == kHost;
@@ -566,9 +566,8 @@ class Binder {
   // Kernels store one type.
   void check_one_type(std::span<const Operand> destinations) const {
     const Element element = buffer(destinations.front()).element;
-    if (std::ranges::all_of(destinations, [&](const Operand& operand) {
-          return buffer(operand).element == element;
-        })) {
+    if (std::ranges::all_of(destinations,
+                            [&](const Operand& operand) { return buffer(operand).element == element; })) {
       return;
     }
     throw Error(ErrorCode::kInternal, "a step was bound that mixes types among its destinations");

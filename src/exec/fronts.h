@@ -5,8 +5,8 @@
 // told to wait; where the host is to go on, it has to ask until the device has come so far.
 //
 // What a queue is told to wait for was given to another queue before, so that whatever was given comes to its
-// end by itself. Collectives between processes do not: what comes after one of these is not given before it is
-// done, or a queue that lanes share could hold up what another process waits for.
+// end by itself. Collectives between processes do not: what comes after one of these is not given before it
+// is done, or a queue that lanes share could hold up what another process waits for.
 #pragma once
 
 #include <chrono>
@@ -73,7 +73,7 @@ class Fronts {
   struct Front {
     engine::Queue* queue = nullptr;
     Unit unit = kHost;
-    bool is_recorded = false;  // its mark covers all that it was given
+    bool is_recorded = false;          // its mark covers all that it was given
     bool may_wait_for_others = false;  // for other processes: whoever follows has to ask, and no queue waits
   };
 

@@ -61,7 +61,7 @@ void Instance::allocate_memory() {
     for (std::size_t slot = p.tensor_slots; slot < p.first_box(); ++slot) {
       const Memory& memory = p.memory_of(slot);
       if (memory.bytes == 0) continue;
-      void* const address = memory.is_staging       ? p.queued.front()->allocate_staging(memory.bytes)
+      void* const address = memory.is_staging      ? p.queued.front()->allocate_staging(memory.bytes)
                             : memory.unit == kHost ? p.host->allocate(memory.bytes)
                                                    : p.queued[memory.unit - 1u]->allocate(memory.bytes);
       bases_[slot] = static_cast<std::byte*>(address);

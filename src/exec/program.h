@@ -76,7 +76,8 @@ inline constexpr Unit kHost = 0;
 struct BoundStep {
   plan::Op op = plan::Op::kCopy;
   SegmentKind kind = SegmentKind::kPieces;
-  Unit unit = kHost;  // kRecv, kWait: that of the lane's next work, which has to come after what they wait for
+  Unit unit =
+      kHost;  // kRecv, kWait: that of the lane's next work, which has to come after what they wait for
   std::uint32_t destinations = 0;
   engine::ReduceForm form;  // its merges point into Program::merges
   engine::Kernel kernel = nullptr;
@@ -223,8 +224,8 @@ class Instance {
 
   void allocate_memory();
   void release_memory() noexcept;
-  // After an error: collectives of other libraries are aborted, and what devices still do must not outlive the
-  // call. If they do not come to an end, the memory is never given back.
+  // After an error: collectives of other libraries are aborted, and what devices still do must not outlive
+  // the call. If they do not come to an end, the memory is never given back.
   void give_up() noexcept;
   void find_boxes(engine::Transport& transport);
   // As Program::pointers, for a run that begins with this beat.
@@ -232,13 +233,13 @@ class Instance {
   void resolve(unsigned phase) noexcept;
 
   std::shared_ptr<const Program> program_;
-  std::vector<std::byte*> bases_;     // by slot, boxes as if the first round's phase were 0
-  std::vector<std::byte*> pointers_;  // for every phase that the first round can have,
-  std::vector<bool> is_resolved_;     // once asked for
-  std::vector<Open> open_;            // by round modulo window
-  std::unique_ptr<Fronts> fronts_;    // of programs with queued units
+  std::vector<std::byte*> bases_;            // by slot, boxes as if the first round's phase were 0
+  std::vector<std::byte*> pointers_;         // for every phase that the first round can have,
+  std::vector<bool> is_resolved_;            // once asked for
+  std::vector<Open> open_;                   // by round modulo window
+  std::unique_ptr<Fronts> fronts_;           // of programs with queued units
   std::vector<engine::NativeShare> shares_;  // room for those of one native step
-  bool is_lost_ = false;              // a device may use its memory for ever
+  bool is_lost_ = false;                     // a device may use its memory for ever
 };
 
 }  // namespace onesum::exec

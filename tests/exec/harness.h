@@ -48,8 +48,8 @@ class TensorMemory {
 class Harness {
  public:
   // The plan must be well formed. Fills the replicas.
-  Harness(plan::Plan plan, std::vector<PackSize> sizes, engine::ThreadedEngine& engine, std::uint64_t seed = 1,
-          const engine::Limits& limits = {});
+  Harness(plan::Plan plan, std::vector<PackSize> sizes, engine::ThreadedEngine& engine,
+          std::uint64_t seed = 1, const engine::Limits& limits = {});
 
   // Also proves the plan.
   void run_and_expect_as_simulated();

@@ -4,7 +4,6 @@
 #include <string>
 
 #include <dlfcn.h>
-
 #include <gtest/gtest.h>
 
 namespace onesum::testing {

@@ -27,8 +27,8 @@ PerReplica moved(const DistributedValues& values, const std::vector<std::string>
 
 ::testing::AssertionResult same_on(const DistributedValues& found, const DistributedValues& expected) {
   if (found.values().size() != expected.values().size()) {
-    return ::testing::AssertionFailure() << found.values().size() << " components in place of "
-                                         << expected.values().size();
+    return ::testing::AssertionFailure()
+           << found.values().size() << " components in place of " << expected.values().size();
   }
   for (std::size_t i = 0; i < found.values().size(); ++i) {
     const Tensor left = std::get<Tensor>(found.values()[i]).copied_to("CPU:0");

@@ -71,7 +71,7 @@ TEST_F(Nccl, SaysWhoseOrderItIs) {
 TEST_F(Nccl, LeavesTheRestToOurKernels) {
   NcclAllReduce ops;
   const PerReplica here(std::vector<Tensor>{vector_of<std::int32_t>({2000000000, -5}, "CPU:0"),
-                         vector_of<std::int32_t>({2000000000, -6}, "CPU:1")});
+                                            vector_of<std::int32_t>({2000000000, -6}, "CPU:1")});
   const PerReplica there = moved(here, gpus(2));
   const Mirrored mean = ops.reduce(ReduceOp::kMean, there, there);
   EXPECT_TRUE(same_on(mean, ReductionToOneDevice().reduce(ReduceOp::kMean, here, here)));
@@ -80,8 +80,10 @@ TEST_F(Nccl, LeavesTheRestToOurKernels) {
 
 TEST_F(Nccl, LevelsInsideWorkersThatShareAProcess) {
   const std::vector<std::string> workers = {"/job:worker/task:0", "/job:worker/task:1"};
-  for (const char* algorithm : {"nccl", "nccl/xring", "nccl/rechd", "nccl/pscpu", "psgpu", "xring", "pscpu"}) {
-    MultiWorkerAllReduce ops(workers, 2, {{algorithm, 1, -1}}, 0, 0, 10, Cluster::embedded(workers, 2, "GPU"));
+  for (const char* algorithm :
+       {"nccl", "nccl/xring", "nccl/rechd", "nccl/pscpu", "psgpu", "xring", "pscpu"}) {
+    MultiWorkerAllReduce ops(workers, 2, {{algorithm, 1, -1}}, 0, 0, 10,
+                             Cluster::embedded(workers, 2, "GPU"));
     std::vector<Tensor> tensors;
     for (const std::string& worker : workers) {
       for (const char* gpu : {"/GPU:0", "/GPU:1"}) {

@@ -51,8 +51,7 @@ INSTANTIATE_TEST_SUITE_P(All, OnGpus,
                                            Case{"psgpu", 4}, Case{"pscpu", 4}, Case{"direct", 4},
                                            Case{"rechd", 8}, Case{"auto", 4}),
                          [](const auto& its) {
-                           return std::string(its.param.algorithm) + "_" +
-                                  std::to_string(its.param.devices);
+                           return std::string(its.param.algorithm) + "_" + std::to_string(its.param.devices);
                          });
 
 }  // namespace

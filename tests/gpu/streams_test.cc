@@ -25,7 +25,8 @@ struct Callers {
   explicit Callers(std::size_t devices) {
     for (std::size_t d = 0; d < devices; ++d) {
       streams.push_back(std::make_unique<CallerStream>(static_cast<int>(d)));
-      memory.push_back(std::make_unique<CallerMemory>(static_cast<int>(d), std::vector<float>(kElements, static_cast<float>(d + 1))));
+      memory.push_back(std::make_unique<CallerMemory>(
+          static_cast<int>(d), std::vector<float>(kElements, static_cast<float>(d + 1))));
     }
   }
 
@@ -79,7 +80,8 @@ TEST_P(Streams, AreWaitedForAndWait) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Streams,
-                         ::testing::Values("one_device", "hierarchical_copy", "nccl", "pscpu", "psgpu", "direct"),
+                         ::testing::Values("one_device", "hierarchical_copy", "nccl", "pscpu", "psgpu",
+                                           "direct"),
                          [](const auto& its) { return std::string(its.param); });
 
 // The host goes on while a stream is held up before the call.
@@ -116,9 +118,7 @@ TEST_F(EarlyReturn, OfPreparedCalls) {
   callers.expect(2);
 }
 
-std::unique_ptr<CrossDeviceOps> with_temporaries() {
-  return std::make_unique<HierarchicalCopyAllReduce>();
-}
+std::unique_ptr<CrossDeviceOps> with_temporaries() { return std::make_unique<HierarchicalCopyAllReduce>(); }
 
 // An object may go before what it gave to the GPUs is done.
 TEST_F(EarlyReturn, OutlivesItsObject) {

@@ -22,20 +22,22 @@ const std::vector<std::string> kGpus = {"GPU:0", "GPU:1"};
 std::vector<std::string> worker_names() { return {"/job:worker/task:0", "/job:worker/task:1"}; }
 
 std::unique_ptr<MultiWorkerAllReduce> ops_of(const char* algorithm, const Cluster& cluster) {
-  return std::make_unique<MultiWorkerAllReduce>(worker_names(), 2, AllReduceSpecs{{algorithm, 1, -1}}, 0, 0, 10,
-                                                cluster);
+  return std::make_unique<MultiWorkerAllReduce>(worker_names(), 2, AllReduceSpecs{{algorithm, 1, -1}}, 0, 0,
+                                                10, cluster);
 }
 
 // Replica r holds whole numbers that follow from r.
 Tensor numbers(std::size_t elements, int replica, const std::string& device) {
   std::vector<float> values(elements);
-  for (std::size_t i = 0; i < elements; ++i) values[i] = static_cast<float>((static_cast<int>(i) + replica * 5) % 13);
+  for (std::size_t i = 0; i < elements; ++i)
+    values[i] = static_cast<float>((static_cast<int>(i) + replica * 5) % 13);
   return vector_of(values, Device(device));
 }
 
 PerReplica own_value(std::size_t elements, int rank) {
   std::vector<Tensor> tensors;
-  for (int g = 0; g < 2; ++g) tensors.push_back(numbers(elements, 2 * rank + g, kGpus[static_cast<std::size_t>(g)]));
+  for (int g = 0; g < 2; ++g)
+    tensors.push_back(numbers(elements, 2 * rank + g, kGpus[static_cast<std::size_t>(g)]));
   return PerReplica(std::move(tensors));
 }
 
@@ -94,7 +96,8 @@ TEST(GpuWorkersBits, AreThoseOfCpus) {
       const auto devices = cpus(2);
       const PerReplica here = random_value(dtype, {5001}, devices, static_cast<std::uint64_t>(rank) + 3);
       std::vector<Tensor> there;
-      for (std::size_t g = 0; g < 2; ++g) there.push_back(std::get<Tensor>(here.values()[g]).copied_to(kGpus[g]));
+      for (std::size_t g = 0; g < 2; ++g)
+        there.push_back(std::get<Tensor>(here.values()[g]).copied_to(kGpus[g]));
       const auto ops = ops_of("auto", cluster);
       const PerReplica on_gpus(there);
       const Mirrored expected = ops->reduce(ReduceOp::kMean, here, here);
@@ -109,7 +112,8 @@ TEST(GpuWorkersBits, AreThoseOfCpus) {
   for (const WorkerEnd& end : run_workers(kWorkers, body)) EXPECT_EQ(end.text, "good") << end.signal;
 }
 
-// A collective that hangs on one worker is ended by the call's deadline on both, and after shrink() all goes on.
+// A collective that hangs on one worker is ended by the call's deadline on both, and after shrink() all goes
+// on.
 TEST(GpuWorkersFailures, AHangEndsByTheDeadline) {
   const auto body = [&](int rank) -> std::string {
     Cluster cluster = Cluster::from_environment();

@@ -36,9 +36,7 @@ class CudaEngine final : public QueuedEngine {
   void* allocate(std::size_t bytes) override;
   void release(void* memory, std::size_t bytes) noexcept override { pool_.release(memory, bytes); }
   void* allocate_staging(std::size_t bytes) override { return staging_.allocate(bytes); }
-  void release_staging(void* memory, std::size_t bytes) noexcept override {
-    staging_.release(memory, bytes);
-  }
+  void release_staging(void* memory, std::size_t bytes) noexcept override { staging_.release(memory, bytes); }
 
   bool reaches(const QueuedEngine& other) const noexcept override;
   void check_form(const ReduceForm& form) const override;

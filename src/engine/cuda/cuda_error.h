@@ -1,9 +1,9 @@
 // Errors of the CUDA runtime as ours, and the device that calls of this thread go to.
 #pragma once
 
-#include <cuda_runtime_api.h>
-
 #include <string>
+
+#include <cuda_runtime_api.h>
 
 namespace onesum::engine::cuda {
 

@@ -83,8 +83,9 @@ extern "C" __attribute__((visibility("default"))) GpuPlatform* onesum_open_gpus(
   if (error != cudaSuccess || devices == 0) {
     cudaGetLastError();
     reason = cuda::versions() + ": " +
-             (error == cudaSuccess ? std::string("no GPU")
-                                   : std::string(cudaGetErrorString(error)) + " (" + cudaGetErrorName(error) + ")");
+             (error == cudaSuccess
+                  ? std::string("no GPU")
+                  : std::string(cudaGetErrorString(error)) + " (" + cudaGetErrorName(error) + ")");
     return nullptr;
   }
   return new cuda::CudaPlatform(devices, options.pool_bytes.value_or(cuda::kPoolBytes));
