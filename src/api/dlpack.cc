@@ -10,6 +10,7 @@
 #include <onesum/error.h>
 #include <onesum/tensor.h>
 
+#include "api/engines.h"
 #include "api/tensor_state.h"
 
 namespace onesum {
@@ -131,6 +132,9 @@ Tensor Tensor::from_dlpack(DLManagedTensor* managed, std::optional<void*> stream
   const DLTensor& given = managed->dl_tensor;
   const DType dtype = dtype_of(given.dtype);
   const Device device = device_of(given.device);
+  if (const std::string reason = api::why_not_served(device); !reason.empty()) {
+    throw Error(ErrorCode::kUnavailable, "from_dlpack: memory of " + device.to_string() + ": " + reason);
+  }
   auto state = std::make_shared<State>("from_dlpack", dtype, shape_of(given), device);
   api::set_stream(*state, stream, "from_dlpack");
   check_dense(state->shape, given.strides);

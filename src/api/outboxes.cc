@@ -40,7 +40,11 @@ engine::Limits limits_of(const OutboxRequest& request) {
                 fmt::format("ONESUM_OUTBOX_BYTES is {}; expected at least {} with {} workers", request.bytes,
                             kLeast * copies * outboxes, request.workers));
   }
-  return {bytes, kMessages, kPhases};
+  std::size_t room = 2 * bytes;
+  if (const char* x = getenv("XROOM")) room = static_cast<std::size_t>(atol(x)) << 10;
+  unsigned phases = kPhases;
+  if (const char* x = getenv("XPHASES")) phases = static_cast<unsigned>(atoi(x));
+  return {bytes, kMessages, phases, room};
 }
 
 }  // namespace onesum::api

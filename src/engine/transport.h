@@ -31,9 +31,10 @@ inline constexpr std::size_t kMessageHeader = 64;
 
 // Of one copy of an outbox. All ranks of a transport have the same.
 struct Limits {
-  std::size_t bytes = 0;       // headers included
+  std::size_t bytes = 0;       // of one beat, headers included
   std::uint32_t messages = 0;  // in one beat
   unsigned phases = 2;         // copies
+  std::size_t room = 0;        // of a copy in shared memory, as NearBoxes says; less than bytes: bytes
   friend bool operator==(const Limits&, const Limits&) = default;
 };
 
@@ -59,6 +60,9 @@ struct NearBoxes {
   std::size_t tiny_bytes = 0;  // payloads up to this; 0: no tiny ones
   std::size_t tiny_stride = 0;
   bool has_common = false;  // then so have both with whoever one of them has it with
+  // Of each copy of a pair's outbox and of the common one. A beat that needs less may lie anywhere in it, so
+  // that the next beats need not write where the other end has just read. 0: a beat begins where a copy does.
+  std::size_t room = 0;
   friend bool operator==(const NearBoxes&, const NearBoxes&) = default;
 };
 

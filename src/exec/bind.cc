@@ -77,14 +77,16 @@ class Binder {
         own_(site.own),
         messages_(messages_of(plan)),
         rounds_(rounds_of(plan, messages_, tables, site.limits.bytes == 0 ? kLocalLimits : site.limits)),
-        slots_(plan, messages_, tensor_slots, site.own, site.limits.phases, site.near, rounds_.size(),
-               units_.all().empty() ? 0 : plan.lanes.size()),
+        slots_(plan, messages_, tensor_slots, site.own,
+               {site.limits.phases, site.near, site.near.empty() ? 0 : fullest_outbox(plan, messages_, rounds_, site.limits)},
+               rounds_.size(), units_.all().empty() ? 0 : plan.lanes.size()),
         program_(std::make_shared<Program>()) {
     program_->host = &host_;
     program_->queued = units_.all();
     program_->tensor_slots = tensor_slots;
     program_->peers = slots_.peers;
     program_->phases = slots_.phases;
+    program_->turns = slots_.turns;
     program_->window = slots_.window;
     program_->memory.resize(slots_.of_round);
     memory(slots_.local_messages).is_staging = !units_.all().empty();

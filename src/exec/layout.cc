@@ -40,16 +40,29 @@ unsigned window_of(const plan::Plan& plan, const Messages& messages, unsigned ph
   return static_cast<unsigned>(std::min<std::size_t>(most, rounds));
 }
 
+// Each turn has a table of all addresses: not too many.
+constexpr std::size_t kMostTurns = 32;
+
+// What a rank writes where the other has just read has to be fetched out of the other's cache first; memory
+// that was not used for a while has left it. All ranks that are near have the same room.
+Turns turns_of(const Boxes& boxes) {
+  std::size_t room = 0;
+  for (const engine::NearBoxes& near : boxes.near) room = std::max(room, near.room);
+  if (boxes.fullest == 0 || room < 2 * boxes.fullest) return {};
+  const std::size_t count = std::min(kMostTurns, room / boxes.fullest);
+  return {static_cast<unsigned>(count), boxes.fullest};
+}
+
 }  // namespace
 
 SlotNumbers::SlotNumbers(const plan::Plan& plan, const Messages& messages, std::size_t tensor_slots,
-                         OwnRank own, unsigned most_phases, std::span<const engine::NearBoxes> near_boxes,
-                         std::size_t rounds, std::size_t staging_slots)
+                         OwnRank own, const Boxes& boxes, std::size_t rounds, std::size_t staging_slots)
     : temporaries(plan.buffers.size()),
       peers(peers_of(plan, messages, own)),
-      near(near_boxes.begin(), near_boxes.end()) {
+      near(boxes.near.begin(), boxes.near.end()) {
   if (!peers.empty()) {
-    phases = most_phases;
+    phases = boxes.phases;
+    turns = turns_of(boxes);
     window = window_of(plan, messages, phases, rounds);
   }
   auto next = static_cast<std::uint32_t>(tensor_slots);
@@ -65,7 +78,7 @@ SlotNumbers::SlotNumbers(const plan::Plan& plan, const Messages& messages, std::
 
 std::uint32_t SlotNumbers::box(const Posting& posting, std::size_t round) const {
   const auto peer = std::ranges::lower_bound(peers, posting.place.peer) - peers.begin();
-  const std::size_t pair = round % phases * peers.size() + static_cast<std::size_t>(peer);
+  const std::size_t pair = round % (phases * turns.count) * peers.size() + static_cast<std::size_t>(peer);
   return first_box +
          static_cast<std::uint32_t>(kBoxesOfPair * pair + 2 * static_cast<std::size_t>(posting.place.box) +
                                     (posting.way == Way::kIncoming ? 1 : 0));

@@ -14,11 +14,17 @@
 
 namespace onesum::exec {
 
+// The outboxes of the transport, as a program uses them; `fullest`: what one has to hold in a round.
+struct Boxes {
+  unsigned phases = 1;
+  std::span<const engine::NearBoxes> near{};  // by rank; none: empty
+  std::size_t fullest = 0;
+};
+
 // The slots of memory that is not a tensor's (Program).
 struct SlotNumbers {
   SlotNumbers(const plan::Plan& plan, const Messages& messages, std::size_t tensor_slots, OwnRank own,
-              unsigned most_phases, std::span<const engine::NearBoxes> near_boxes, std::size_t rounds,
-              std::size_t staging_slots = 0);
+              const Boxes& boxes, std::size_t rounds, std::size_t staging_slots = 0);
 
   std::vector<std::uint32_t> temporaries;  // by buffer, of the first round; of others 0
   std::uint32_t local_messages = 0;        // of the first round, as this:
@@ -27,6 +33,7 @@ struct SlotNumbers {
   std::uint32_t first_box = 0;
   std::vector<int> peers;  // ascending
   unsigned phases = 1;
+  Turns turns;
   unsigned window = 1;                  // rounds under way at a time
   std::vector<engine::NearBoxes> near;  // by rank; none: empty
 

@@ -17,8 +17,8 @@ Instance::Instance(std::shared_ptr<const Program> program, engine::Transport* tr
     : program_(std::move(program)) {
   const Program& p = *program_;
   bases_.resize(p.slots());
-  pointers_.resize(p.pointers.size() * p.phases);
-  is_resolved_.resize(p.phases);
+  pointers_.resize(p.pointers.size() * p.cycle());
+  is_resolved_.resize(p.cycle());
   std::uint32_t most_lanes = 0;
   std::uint32_t most_postings = 0;
   for (const BoundRound& round : p.rounds) {
@@ -89,36 +89,41 @@ void Instance::release_memory() noexcept {
 }
 
 void Instance::find_boxes(engine::Transport& transport) {
-  std::size_t slot = program_->first_box();
-  for (unsigned phase = 0; phase < program_->phases; ++phase) {
-    for (const int peer : program_->peers) {
+  const Program& p = *program_;
+  std::size_t slot = p.first_box();
+  for (unsigned beat = 0; beat < p.cycle(); ++beat) {
+    const unsigned phase = beat % p.phases;
+    for (const int peer : p.peers) {
+      const bool takes_turns = transport.near_boxes(peer).room > 0;
       for (const engine::Box box : {engine::Box::kPair, engine::Box::kTiny, engine::Box::kCommon}) {
-        bases_[slot++] = transport.outbox(box, peer, phase);
+        const bool is_moved = takes_turns && box != engine::Box::kTiny;
+        const std::size_t offset = is_moved ? beat / p.phases * p.turns.bytes : 0;
+        bases_[slot++] = transport.outbox(box, peer, phase) + offset;
         // Read only; pointers to sources and destinations are kept in one table.
-        bases_[slot++] = const_cast<std::byte*>(transport.inbox(box, peer, phase));
+        bases_[slot++] = const_cast<std::byte*>(transport.inbox(box, peer, phase)) + offset;
       }
     }
   }
 }
 
 std::byte* const* Instance::pointers(std::uint64_t first_beat) noexcept {
-  const auto phase = static_cast<unsigned>(first_beat % program_->phases);
-  if (!is_resolved_[phase]) resolve(phase);
-  return pointers_.data() + phase * program_->pointers.size();
+  const auto beat = static_cast<unsigned>(first_beat % program_->cycle());
+  if (!is_resolved_[beat]) resolve(beat);
+  return pointers_.data() + beat * program_->pointers.size();
 }
 
-void Instance::resolve(unsigned phase) noexcept {
+void Instance::resolve(unsigned beat) noexcept {
   const Program& p = *program_;
   const std::size_t first_box = p.first_box();
   const std::size_t boxes = p.slots() - first_box;
-  const std::size_t turned = phase * kBoxesOfPair * p.peers.size();
-  std::byte** pointer = pointers_.data() + phase * p.pointers.size();
+  const std::size_t turned = beat * kBoxesOfPair * p.peers.size();
+  std::byte** pointer = pointers_.data() + beat * p.pointers.size();
   for (const PointerSource& source : p.pointers) {
     std::size_t slot = source.slot;
     if (slot >= first_box) slot = first_box + (slot - first_box + turned) % boxes;
     *pointer++ = bases_[slot] + source.byte_offset;
   }
-  is_resolved_[phase] = true;
+  is_resolved_[beat] = true;
 }
 
 }  // namespace onesum::exec

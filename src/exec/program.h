@@ -133,6 +133,13 @@ struct BoundRound {
 // The boxes that two ranks have between them: outbox and inbox of every kind.
 inline constexpr std::size_t kBoxesOfPair = 2 * engine::kBoxes;
 
+// Where outboxes have room for several rounds, these take turns in it: the first so many rounds that use a
+// copy begin at its start, the next ones after as many bytes, and so on.
+struct Turns {
+  unsigned count = 1;
+  std::size_t bytes = 0;
+};
+
 // Whose memory a slot is that the library allocates.
 struct Memory {
   std::size_t bytes = 0;  // 0: the address comes from a call, or there is nothing to store
@@ -142,7 +149,7 @@ struct Memory {
 
 // The slots whose memory is not a tensor's, in this order: for each round of those that may be under way,
 // temporaries, one for all its local messages, and for each of its lanes one for staging, if there are queued
-// units; and the boxes: for each phase relative to the program's first round, for each peer.
+// units; and the boxes: for each beat of a cycle, counted from the program's first round, for each peer.
 struct Program {
   engine::ThreadedEngine* host = nullptr;
   std::vector<engine::QueuedEngine*> queued;
@@ -168,6 +175,7 @@ struct Program {
   std::vector<Memory> memory;  // of the slots of one round
   std::vector<int> peers;
   unsigned phases = 1;
+  Turns turns;
   unsigned window = 1;  // rounds under way at a time, at most
   // Of all messages of all rounds, those between other ranks included: ranks whose programs fit together have
   // the same.
@@ -175,7 +183,9 @@ struct Program {
 
   std::size_t first_box() const { return tensor_slots + window * memory.size(); }
   const Memory& memory_of(std::size_t slot) const { return memory[(slot - tensor_slots) % memory.size()]; }
-  std::size_t slots() const { return first_box() + kBoxesOfPair * phases * peers.size(); }
+  // Beats after which a round has the same boxes again.
+  unsigned cycle() const { return phases * turns.count; }
+  std::size_t slots() const { return first_box() + kBoxesOfPair * cycle() * peers.size(); }
 };
 
 // A stream of the caller's, on the device of a unit.
@@ -230,11 +240,11 @@ class Instance {
   void find_boxes(engine::Transport& transport);
   // As Program::pointers, for a run that begins with this beat.
   std::byte* const* pointers(std::uint64_t first_beat) noexcept;
-  void resolve(unsigned phase) noexcept;
+  void resolve(unsigned beat) noexcept;
 
   std::shared_ptr<const Program> program_;
-  std::vector<std::byte*> bases_;            // by slot, boxes as if the first round's phase were 0
-  std::vector<std::byte*> pointers_;         // for every phase that the first round can have,
+  std::vector<std::byte*> bases_;            // by slot, boxes as if the first round's beat were 0
+  std::vector<std::byte*> pointers_;         // for every beat of a cycle that the first round can have,
   std::vector<bool> is_resolved_;            // once asked for
   std::vector<Open> open_;                   // by round modulo window
   std::unique_ptr<Fronts> fronts_;           // of programs with queued units

@@ -118,6 +118,15 @@ class Outboxes {
     return true;
   }
 
+  // Of those between two ranks, and the common ones.
+  std::size_t fullest() const {
+    std::size_t bytes = 0;
+    for (std::size_t pair = 0; pair < used_.size(); ++pair) {
+      if (!is_inside_[pair]) bytes = std::max(bytes, used_[pair].bytes);
+    }
+    return bytes;
+  }
+
   // What has_room was asked for last.
   void take() {
     std::swap(used_, wanted_);
@@ -141,7 +150,10 @@ class Outboxes {
 
   std::size_t number_of(std::map<Ranks, std::size_t>& numbers, Ranks ranks, const engine::Limits& limits) {
     const auto [found, is_new] = numbers.emplace(ranks, numbers.size());
-    if (is_new) limits_.push_back(limits);
+    if (is_new) {
+      limits_.push_back(limits);
+      is_inside_.push_back(ranks.first == ranks.second);
+    }
     return found->second;
   }
 
@@ -153,6 +165,7 @@ class Outboxes {
 
   const plan::Plan& plan_;
   std::vector<engine::Limits> limits_;  // by pair of ranks
+  std::vector<bool> is_inside_;         // by pair of ranks: of a rank to itself
   std::vector<std::vector<Mail>> of_pack_;
   std::vector<Used> used_;    // by pair of ranks
   std::vector<Used> wanted_;  // if the part asked for were taken
@@ -343,6 +356,21 @@ std::size_t room_of(std::size_t payload_bytes) noexcept {
 std::vector<Round> rounds_of(const plan::Plan& plan, const Messages& messages,
                              std::span<const PackTable> tables, const engine::Limits& limits) {
   return Cutter(plan, messages, limits).cut(tables);
+}
+
+std::size_t fullest_outbox(const plan::Plan& plan, const Messages& messages, std::span<const Round> rounds,
+                           const engine::Limits& limits) {
+  Outboxes outboxes(plan, messages, limits);
+  std::size_t bytes = 0;
+  for (const Round& round : rounds) {
+    outboxes.empty();
+    for (const Part& part : round) {
+      outboxes.has_room(part);
+      outboxes.take();
+    }
+    bytes = std::max(bytes, outboxes.fullest());
+  }
+  return bytes;
 }
 
 }  // namespace onesum::exec

@@ -183,7 +183,7 @@ std::optional<std::size_t> deal_and_expect(const Plan& plan, const std::vector<P
     EXPECT_EQ(error.code(), ErrorCode::kUnimplemented) << error.what();
     return {};
   }
-  const SlotNumbers slots(plan, messages, 0, 0, limits.phases, near_of(machines, 0), rounds.size());
+  const SlotNumbers slots(plan, messages, 0, 0, {limits.phases, near_of(machines, 0), 0}, rounds.size());
   std::size_t commons = 0;
   for (std::size_t r = 0; r < rounds.size(); ++r) {
     SCOPED_TRACE(plan.algorithm + ", round " + std::to_string(r));

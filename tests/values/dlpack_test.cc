@@ -201,7 +201,7 @@ TEST(FromDlpack, RefusesOtherDevices) {
   }
   Foreign gpu;
   gpu.managed.dl_tensor.device = {kDLCUDA, 1};
-  expect_error([&] { gpu.import(); }, ErrorCode::kUnavailable, {"GPU 1", "no engine"});
+  expect_error([&] { gpu.import(); }, ErrorCode::kUnavailable, {"from_dlpack", "GPU:1", "no GPU was found"});
   EXPECT_EQ(gpu.deleted, 0);
 }
 

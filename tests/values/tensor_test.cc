@@ -152,7 +152,7 @@ TEST(Tensor, DataWantsTheTensorsTypeAndACpu) {
 // 1.6
 TEST(Tensor, DevicesWithoutEngineAreUnavailable) {
   expect_error([] { Tensor::empty(DType::kFloat32, {1}, "GPU:0"); }, ErrorCode::kUnavailable,
-               {"/device:GPU:0", "no engine for GPUs yet"});
+               {"/device:GPU:0", "no GPU was found"});
   expect_error([] { Tensor::from<float>({1}, {1}, "TPU:0"); }, ErrorCode::kUnavailable, {"TPU"});
 }
 

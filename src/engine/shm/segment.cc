@@ -1,5 +1,6 @@
 #include "engine/shm/segment.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <new>
 #include <string>
@@ -30,7 +31,7 @@ class Mapping {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x31'6d'75'73'65'6e'6f'00;  // "\0onesum1"
-constexpr std::uint32_t kVersion = 2;
+constexpr std::uint32_t kVersion = 3;
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kMostBytes = std::size_t{1} << 44;
 constexpr int kSizeSeals = F_SEAL_SHRINK | F_SEAL_GROW;
@@ -45,6 +46,7 @@ struct Header {
   std::uint32_t messages = 0;
   std::uint32_t reserved = 0;
   std::uint64_t copy_bytes = 0;
+  std::uint64_t copy_room = 0;
   std::uint64_t segment_bytes = 0;
 };
 
@@ -66,13 +68,15 @@ Header header_of(int rank, const Layout& layout) {
   header.phases = layout.limits().phases;
   header.messages = layout.limits().messages;
   header.copy_bytes = layout.limits().bytes;
+  header.copy_room = layout.limits().room;
   header.segment_bytes = layout.bytes();
   return header;
 }
 
 std::string in_words(int size, const Limits& limits) {
   return std::to_string(size) + " ranks, " + std::to_string(limits.phases) + " phases of " +
-         std::to_string(limits.messages) + " messages and " + std::to_string(limits.bytes) + " bytes";
+         std::to_string(limits.messages) + " messages and " + std::to_string(limits.bytes) + " bytes in " +
+         std::to_string(std::max(limits.room, limits.bytes));
 }
 
 std::string system_error() { return std::system_category().message(errno); }
@@ -123,7 +127,8 @@ void check_header(const Header& found, int rank, const Layout& layout) {
   if (found.rank != expected.rank) refuse(rank, "it belongs to rank " + std::to_string(found.rank));
   const Limits limits{.bytes = static_cast<std::size_t>(found.copy_bytes),
                       .messages = found.messages,
-                      .phases = found.phases};
+                      .phases = found.phases,
+                      .room = static_cast<std::size_t>(found.copy_room)};
   if (found.size != layout.size() || limits != layout.limits() || found.segment_bytes != layout.bytes())
     refuse(rank, "it is made for " + in_words(found.size, limits) + ", expected " +
                      in_words(layout.size(), layout.limits()));
@@ -147,9 +152,9 @@ T* object_at(const Mapping& mapping, std::size_t offset) noexcept {
 Layout::Layout(int size, const Limits& limits) : size_(size), limits_(limits) {
   const bool is_meant =
       size >= 1 && limits.phases >= 1 && limits.messages >= 1 && limits.bytes >= kMessageHeader;
-  if (!is_meant || limits.bytes > kMostBytes)
+  if (!is_meant || limits.bytes > kMostBytes || limits.room > kMostBytes)
     throw Error(ErrorCode::kInvalidArgument, "no shared memory can be made for " + in_words(size, limits));
-  copy_stride_ = rounded_up(limits.bytes, kPage);
+  copy_stride_ = rounded_up(std::max(limits.bytes, limits.room), kPage);
   const auto copies = static_cast<std::size_t>(size) * limits.phases;
   if (copies > kMostBytes / (limits.messages * sizeof(Line) + copy_stride_))
     throw Error(ErrorCode::kInvalidArgument, "too much shared memory: " + in_words(size, limits));
