@@ -18,6 +18,11 @@ constexpr std::size_t kDirections = 2;
 constexpr std::size_t kPartOfOne = 32;
 constexpr std::size_t kPartOfCopiesInCaches = 64;
 
+// Two workers of one machine have no use for the other direction of a network, and write elsewhere in every
+// round: what was just read is in the other's cache, and has to be fetched from there to be written. A ring of
+// 2 MiB is twice the second-level cache of a core.
+constexpr std::size_t kRoomOfTwo = kDirections;
+
 // Of a copy.
 constexpr std::size_t kLeast = std::size_t{2} << 10;
 constexpr std::size_t kLeastInCaches = std::size_t{128} << 10;
@@ -40,11 +45,8 @@ engine::Limits limits_of(const OutboxRequest& request) {
                 fmt::format("ONESUM_OUTBOX_BYTES is {}; expected at least {} with {} workers", request.bytes,
                             kLeast * copies * outboxes, request.workers));
   }
-  std::size_t room = 2 * bytes;
-  if (const char* x = getenv("XROOM")) room = static_cast<std::size_t>(atol(x)) << 10;
-  unsigned phases = kPhases;
-  if (const char* x = getenv("XPHASES")) phases = static_cast<unsigned>(atoi(x));
-  return {bytes, kMessages, phases, room};
+  const bool has_turns = request.workers == 2 && !request.is_spread;
+  return {bytes, kMessages, kPhases, has_turns ? kRoomOfTwo * bytes : 0};
 }
 
 }  // namespace onesum::api

@@ -34,7 +34,7 @@ struct Limits {
   std::size_t bytes = 0;       // of one beat, headers included
   std::uint32_t messages = 0;  // in one beat
   unsigned phases = 2;         // copies
-  std::size_t room = 0;        // of a copy in shared memory, as NearBoxes says; less than bytes: bytes
+  std::size_t room = 0;        // of a copy in shared memory, as NearBoxes says: at least bytes, or 0
   friend bool operator==(const Limits&, const Limits&) = default;
 };
 

@@ -63,7 +63,6 @@ class Layout {
 
   int size() const noexcept { return size_; }  // ranks
   const Limits& limits() const noexcept { return limits_; }
-  std::size_t room() const noexcept { return copy_stride_; }  // of a copy
   std::size_t bytes() const noexcept { return bytes_; }  // of a segment
 
   // Offsets of what the owner sends to the peer; the copy with its own number is for all of them.

@@ -73,7 +73,7 @@ std::span<const std::byte> ShmTransport::notes(int peer) const noexcept {
 }
 
 NearBoxes ShmTransport::near_boxes(int /*peer*/) const noexcept {
-  return {sizeof(Line::tiny), own_.layout().line_stride(), true, own_.layout().room()};
+  return {sizeof(Line::tiny), own_.layout().line_stride(), true, limits().room};
 }
 
 std::byte* ShmTransport::outbox(Box box, int peer, unsigned phase) noexcept {
