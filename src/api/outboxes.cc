@@ -19,8 +19,8 @@ constexpr std::size_t kPartOfOne = 32;
 constexpr std::size_t kPartOfCopiesInCaches = 64;
 
 // Two workers of one machine have no use for the other direction of a network, and write elsewhere in every
-// round: what was just read is in the other's cache, and has to be fetched from there to be written. A ring of
-// 2 MiB is twice the second-level cache of a core.
+// round: what was just read is in the other's cache, and has to be fetched from there to be written. A ring
+// of 2 MiB is twice the second-level cache of a core.
 constexpr std::size_t kRoomOfTwo = kDirections;
 
 // Of a copy.

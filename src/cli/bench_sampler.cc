@@ -116,10 +116,14 @@ namespace {
 
 // Memory between workers is taken at its first use, and used by turns.
 void warm_up(Subject& subject, Lockstep& lockstep) {
-  constexpr std::size_t kCalls = 8;
-  constexpr double kShort = 0.05;  // seconds
+  constexpr double kLeastCalls = 8;
+  constexpr double kMostCalls = 200;
+  constexpr double kSeconds = 0.002;  // enough, if there is time for the least
+  constexpr double kShort = 0.05;
   const double first = lockstep.largest(timed_calls(subject, 1));
-  if (lockstep.size() > 1) subject.call(first < kShort ? kCalls : 1);
+  if (lockstep.size() == 1) return;
+  const double calls = std::clamp(kSeconds / first, kLeastCalls, kMostCalls);
+  subject.call(first < kShort ? static_cast<std::size_t>(calls) : 1);
 }
 
 }  // namespace

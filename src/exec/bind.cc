@@ -78,7 +78,8 @@ class Binder {
         messages_(messages_of(plan)),
         rounds_(rounds_of(plan, messages_, tables, site.limits.bytes == 0 ? kLocalLimits : site.limits)),
         slots_(plan, messages_, tensor_slots, site.own,
-               {site.limits.phases, site.near, site.near.empty() ? 0 : fullest_outbox(plan, messages_, rounds_, site.limits)},
+               {site.limits.phases, site.near,
+                site.near.empty() ? 0 : fullest_outbox(plan, messages_, rounds_, site.limits)},
                rounds_.size(), units_.all().empty() ? 0 : plan.lanes.size()),
         program_(std::make_shared<Program>()) {
     program_->host = &host_;

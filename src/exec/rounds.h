@@ -50,7 +50,8 @@ std::size_t room_of(std::size_t payload_bytes) noexcept;
 std::vector<Round> rounds_of(const plan::Plan& plan, const Messages& messages,
                              std::span<const plan::PackTable> tables, const engine::Limits& limits);
 
-// What these rounds need of an outbox between two ranks, or of a common one, at most: alike on all ranks, too.
+// What these rounds need of an outbox between two ranks, or of a common one, at most: alike on all ranks,
+// too.
 std::size_t fullest_outbox(const plan::Plan& plan, const Messages& messages, std::span<const Round> rounds,
                            const engine::Limits& limits);
 

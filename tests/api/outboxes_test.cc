@@ -34,6 +34,14 @@ TEST(Outboxes, ShrinkWithTheNumberOfWorkersOfAMachine) {
   EXPECT_EQ(limits_of({8, true, 64 * kMiB}).bytes, std::size_t{256} << 10);
 }
 
+// What a network would need for the other direction is room to write elsewhere in every round.
+TEST(Outboxes, OfTwoWorkersHaveRoomForTurns) {
+  const engine::Limits two = limits_of({2, false, 64 * kMiB});
+  EXPECT_EQ(two.room * two.phases, 2 * kMiB);
+  EXPECT_EQ(limits_of({2, true, 64 * kMiB}).room, 0U);
+  EXPECT_EQ(limits_of({3, false, 64 * kMiB}).room, 0U);
+}
+
 TEST(Outboxes, AreSettable) {
   EXPECT_EQ(limits_of({2, true, 256 * kMiB}).bytes, kMiB);
   EXPECT_EQ(limits_of({2, false, kMiB}).bytes, std::size_t{4} << 10);

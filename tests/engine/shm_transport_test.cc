@@ -72,12 +72,13 @@ TEST(ShmSegment, DescriptorsOfStrangersAreRefused) {
 
 TEST(ShmSegment, SegmentsOfOthersAreRefusedByName) {
   expect_refused(forge(kLayout.bytes(), kAllSeals, 0).get(), {"not a segment of onesum"});
-  expect_refused(forge(kLayout.bytes(), kAllSeals, 8).get(), {"layout has version 77, expected 2"});
+  expect_refused(forge(kLayout.bytes(), kAllSeals, 8).get(), {"layout has version 77, expected 3"});
   expect_refused(forge(kLayout.bytes(), kAllSeals, 12).get(), {"belongs to rank 77"});
   expect_refused(forge(kLayout.bytes(), kAllSeals, 16).get(), {"made for 77 ranks", "expected 3 ranks"});
   expect_refused(forge(kLayout.bytes(), kAllSeals, 20).get(), {"77 phases", "expected 3 ranks, 2 phases"});
   expect_refused(forge(kLayout.bytes(), kAllSeals, 24).get(), {"77 messages", "of 6 messages"});
   expect_refused(forge(kLayout.bytes(), kAllSeals, 32).get(), {"77 bytes", "8192 bytes"});
+  expect_refused(forge(kLayout.bytes(), kAllSeals, 40).get(), {"in 77", "8192 bytes in 8192"});
   const shm::Segment another_rank(2, kLayout);
   expect_refused(another_rank.descriptor(), {"belongs to rank 2"});
   const shm::Segment another_size(1, shm::Layout(4, kSmallLimits));
@@ -308,6 +309,10 @@ TEST(ShmTransport, PeersThatDoNotBelongTogetherAreRefused) {
   expect_invalid(with_peers({&own}), {"rank 0", "twice"});
   expect_invalid(with_peers({&second, &second}), {"rank 2", "twice"});
   expect_invalid(with_peers({&stranger}), {"rank 3", "another layout"});
+  engine::Limits roomier = kLayout.limits();
+  roomier.room = 2 * roomier.bytes;
+  const shm::Segment roomy(2, shm::Layout(kLayout.size(), roomier));
+  expect_invalid(with_peers({&roomy}), {"rank 2", "another layout"});
   expect_invalid([] { const shm::ShmTransport made(shm::Segment(0, kLayout), Fd(), {}); }, {"to sleep on"});
   const auto without_wake = [&] {
     std::vector<shm::Peer> peers;

@@ -62,6 +62,7 @@ class Ranks {
       for (std::size_t slot = 0; slot < harness.slots(); ++slot) bases[slot] = harness.slot(slot);
     }
     const std::size_t rounds = instances.front()->program().rounds.size();
+    turns_ = instances.front()->program().turns.count;
     std::vector<std::string> failures(transports_.size());
     {
       std::vector<std::jthread> threads;
@@ -79,6 +80,8 @@ class Ranks {
     next_beat_ += rounds;
     return rounds;
   }
+
+  unsigned turns() const { return turns_; }  // of the last program
 
  private:
   Site site(std::size_t own) const {
@@ -101,6 +104,12 @@ class Ranks {
   engine::Limits limits_;
   std::vector<std::unique_ptr<engine::Transport>> transports_;
   std::uint64_t next_beat_ = 0;
+  unsigned turns_ = 0;
+};
+
+struct Copies {  // of an outbox
+  unsigned phases;
+  std::size_t room;
 };
 
 struct Layout {
@@ -139,10 +148,10 @@ constexpr Algorithm kAlgorithms[] = {
 // Each follows on the others over the same transports: who is late reads what an earlier call has sent.
 TEST(Ranks, CallsOfEveryKindOneAfterTheOther) {
   for (const Layout layout : {Layout{2, 1}, Layout{2, 2}, Layout{3, 1}, Layout{4, 2}, Layout{5, 1}}) {
-    for (const unsigned phases : {1U, 2U, 4U}) {
+    for (const auto& [phases, room] : {Copies{1, 0}, Copies{2, 8192}, Copies{4, 0}, Copies{4, 20000}}) {
       SCOPED_TRACE(std::to_string(layout.workers) + " workers of " + std::to_string(layout.devices) + ", " +
-                   std::to_string(phases) + " copies");
-      Ranks ranks(layout.workers, {8192, 64, phases});
+                   std::to_string(phases) + " copies with room for " + std::to_string(room));
+      Ranks ranks(layout.workers, {8192, 64, phases, room});
       std::uint32_t shards = 1;
       for (const std::size_t elements : {0, 1, 12, 13, 1009, 20011}) {
         const std::size_t rounds = elements > 20000 ? 2 : 1;
@@ -156,6 +165,25 @@ TEST(Ranks, CallsOfEveryKindOneAfterTheOther) {
         }
       }
     }
+  }
+}
+
+// The same call again and again, so that every turn in the room of the copies comes several times.
+TEST(Ranks, CallsTakeTurnsInTheRoomOfACopy) {
+  struct Call {
+    std::size_t elements;
+    unsigned turns;
+  };
+  for (const auto& [elements, turns] : {Call{100, 32}, Call{1000, 4}, Call{2000, 2}, Call{5000, 2}}) {
+    SCOPED_TRACE(std::to_string(elements) + " elements");
+    const plan::Plan plan = all_reduce({2, 1}, Algorithm::kExchange, 1, true, Element::kFloat32);
+    Ranks ranks(2, {8192, 64, 2, 16384});
+    for (int call = 0; call < 200; ++call) {
+      Harness harness(plan, {{{elements}, {}, 1}}, engine());
+      ranks.run(harness);
+      harness.expect_as_simulated();
+    }
+    EXPECT_EQ(ranks.turns(), turns);
   }
 }
 
