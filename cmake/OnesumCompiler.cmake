@@ -7,7 +7,9 @@ endif()
 
 find_program(ONESUM_CCACHE ccache)
 if(ONESUM_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${ONESUM_CCACHE}")
+  # ccache wants to be told that the macros of a precompiled header are known by its name.
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros
+    "${ONESUM_CCACHE}")
 endif()
 
 set(CMAKE_CXX_EXTENSIONS OFF)
