@@ -52,17 +52,25 @@ if(support_sources)
     <gmock/gmock.h> <gtest/gtest.h> <algorithm> <functional> <map> <memory> <span> <string> <vector>)
 endif()
 
-# tests/gpu/ and tests/gpu_processes/ run twice: on emulated GPUs that work in each other's memory, and on such that do not.
+# tests/gpu/ and tests/gpu_processes/ run twice: on emulated GPUs that work in each other's memory, and on such that
+# do not.
 function(onesum_gpu_tests name folder label timeout)
   add_dependencies(${name} onesum_cuda onesum_emulated_gpu)
   foreach(peers all none)
     gtest_discover_tests(${name}
       TEST_PREFIX "${folder}/peers_${peers}/" TEST_LIST ${name}_${peers} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
       WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
-      PROPERTIES LABELS ${label} TIMEOUT ${timeout}
-        ENVIRONMENT "XDG_CACHE_HOME=${ONESUM_TEST_CACHE};ONESUM_CUDA_PLUGIN=$<TARGET_FILE:onesum_cuda>;\
-LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/emulated_gpu;EMULATED_GPU_DEVICES=8;EMULATED_GPU_PEERS=${peers};\
-EMULATED_GPU_DELAY_US=20;ONESUM_POOL_BYTES=0")
+      PROPERTIES LABELS ${label} TIMEOUT ${timeout})
+    # A list, which gtest_discover_tests cannot pass on.
+    set(environment "XDG_CACHE_HOME=${ONESUM_TEST_CACHE}" "ONESUM_CUDA_PLUGIN=$<TARGET_FILE:onesum_cuda>"
+      "LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/emulated_gpu" EMULATED_GPU_DEVICES=8 "EMULATED_GPU_PEERS=${peers}"
+      EMULATED_GPU_DELAY_US=20 ONESUM_POOL_BYTES=0)
+    set(script "${PROJECT_BINARY_DIR}/${name}_${peers}_environment.cmake")
+    file(GENERATE OUTPUT "${script}" CONTENT "if(${name}_${peers})
+  set_tests_properties(\${${name}_${peers}} PROPERTIES ENVIRONMENT \"${environment}\")
+endif()
+")
+    set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${script}")
   endforeach()
 endfunction()
 

@@ -84,15 +84,16 @@ struct BoundStep {
   std::uint32_t first_segment = 0;  // in segments, or row_copies
   std::uint32_t num_segments = 0;
   std::uint32_t first_widening = 0;  // kMixed: one per source, in widenings, or of queued units in is_wide
-  std::uint32_t first_send = 0;      // in Program::sends
+  std::uint32_t first_merge = 0;     // in Program::merges, one per source
+  std::uint32_t num_sources = 0;
+  std::uint32_t first_send = 0;  // in Program::sends
   std::uint32_t num_sends = 0;
   std::uint32_t posting = 0;       // kRecv: in Program::postings
   std::uint32_t pack = 0;          // kCall, as are these:
   std::int32_t device = 0;         // in the plan
   std::uint32_t first_source = 0;  // in Program::pointers
-  std::uint32_t num_sources = 0;
-  std::uint32_t result_slot = 0;  // whose address the call gives
-  std::uint32_t wait_lane = 0;    // kWait: in the round, until so many of its steps are done
+  std::uint32_t result_slot = 0;   // whose address the call gives
+  std::uint32_t wait_lane = 0;     // kWait: in the round, until so many of its steps are done
   std::uint32_t wait_steps = 0;
   std::uint32_t native = 0;  // kNative: in Program::natives
 };
