@@ -4,6 +4,8 @@
 #   tests/<folder>/*_test.cc (the rest)   onesum_test_<folder>              label fast
 # Other *.cc of the folder are linked into each of its programs. Tests are named <folder>/<Suite>.<Name>,
 # so `ctest -R '^plan/'` runs a folder. tests/support/ is a library that all of them link.
+# tests/conformance/ has checks that are made on CPUs (tests/api/, tests/processes/) and on GPUs (tests/gpu/,
+# tests/gpu_processes/), in a library of their own.
 # Tests run in the project's root, which is also the macro ONESUM_SOURCE_DIR. tests/cli/ links the tool's
 # code and has the path of the tool itself as ONESUM_TOOL; tests/exec/ runs the sample plans of tests/plan/,
 # tests/machines/ the workers and calls of tests/processes/; tests/engine/ runs the GPU's kernels compiled for
@@ -41,6 +43,10 @@ if(support_sources)
   target_link_libraries(onesum_test_support PUBLIC onesum_test_flags)
 endif()
 
+file(GLOB conformance_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/conformance/*.cc")
+add_library(onesum_test_conformance STATIC ${conformance_sources})
+target_link_libraries(onesum_test_conformance PUBLIC onesum_test_support)
+
 # tests/gpu/ and tests/gpu_processes/ run twice: on emulated GPUs that work in each other's memory, and on such that do not.
 function(onesum_gpu_tests name folder label timeout)
   add_dependencies(${name} onesum_cuda onesum_emulated_gpu)
@@ -73,6 +79,9 @@ function(onesum_test_program folder label timeout)
     target_compile_definitions(${name} PRIVATE ONESUM_TOOL="$<TARGET_FILE:onesum_tool>")
     add_dependencies(${name} onesum_tool)
   endif()
+  if(folder MATCHES "^(api|processes|gpu|gpu_processes)$")
+    target_link_libraries(${name} PRIVATE onesum_test_conformance)
+  endif()
   if(folder STREQUAL "engine")
     target_link_libraries(${name} PRIVATE onesum_kernel_twins)
   endif()
@@ -90,7 +99,7 @@ function(onesum_test_program folder label timeout)
   target_link_libraries(${name} PRIVATE onesum_test_flags GTest::gmock_main)
   if(folder STREQUAL "gpu_processes")
     target_sources(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests/processes/workers.cc"
-      "${PROJECT_SOURCE_DIR}/tests/gpu/emulator.cc")
+      "${PROJECT_SOURCE_DIR}/tests/gpu/emulator.cc" "${PROJECT_SOURCE_DIR}/tests/gpu/gpus.cc")
     onesum_gpu_tests(${name} ${folder} ${label} ${timeout})
   elseif(folder STREQUAL "gpu")
     target_include_directories(${name} SYSTEM PRIVATE ${ONESUM_CUDA_INCLUDE_DIRS})

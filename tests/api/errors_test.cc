@@ -125,9 +125,10 @@ TEST_F(Refused, KindsOfDevicesWithoutEngine) {
   float memory = 1;
   const Tensor gpu = Tensor::borrow(&memory, DType::kFloat32, {}, "GPU:0");
   refuse(ReduceOp::kSum, PerReplica(gpu), "CPU:0", ErrorCode::kUnavailable,
-         {"replica 0", "GPU:0", "no engine"});
-  refuse(ReduceOp::kSum, good_, "GPU:1", ErrorCode::kUnavailable, {"destination", "GPU:1", "no engine"});
-  refuse(ReduceOp::kSum, good_, "TPU:1", ErrorCode::kUnavailable, {"destination", "TPU:1"});
+         {"replica 0", "GPU:0", "no GPU was found"});
+  refuse(ReduceOp::kSum, good_, "GPU:1", ErrorCode::kUnavailable,
+         {"destination", "GPU:1", "no GPU was found"});
+  refuse(ReduceOp::kSum, good_, "TPU:1", ErrorCode::kUnavailable, {"destination", "TPU:1", "no engine"});
   expect_error([] { ReductionToOneDevice ops("GPU:0"); }, ErrorCode::kUnavailable,
                {"reduce_to_device", "GPU:0"});
   expect_error([] { ReductionToOneDevice ops("/job:worker/cpu:0"); }, ErrorCode::kInvalidArgument,

@@ -19,20 +19,31 @@ std::vector<std::string> gpus(std::size_t count);
 // The full form of GPU:index.
 std::string full_gpu_name(std::size_t index);
 
-// Component i copied to devices[i].
+// Component i, dense or sparse, copied to devices[i].
 PerReplica moved(const DistributedValues& values, const std::vector<std::string>& devices);
 
 // Every component holds the bits of the other's, wherever they are.
 ::testing::AssertionResult same_on(const DistributedValues& found, const DistributedValues& expected);
 
-// No rule of CUDA or NCCL was broken, and memory, events, streams and communicators are as before.
-class GpuTest : public ::testing::Test {
- protected:
-  void SetUp() override;
-  void TearDown() override;
+// From its making on: whether rules of CUDA or NCCL were broken, and whether memory, events, streams and
+// communicators are as they were.
+class GpuBalance {
+ public:
+  GpuBalance();
+  // What is wrong; nothing: empty.
+  std::string find_faults() const;
 
  private:
   EmulatedGpuLive before_{};
+};
+
+// Each test leaves the GPUs as it found them.
+class GpuTest : public ::testing::Test {
+ protected:
+  void TearDown() override { EXPECT_EQ(balance_.find_faults(), ""); }
+
+ private:
+  GpuBalance balance_;
 };
 
 }  // namespace onesum::testing

@@ -30,7 +30,7 @@ TEST_P(OnGpus, HasTheBitsOfTheHost) {
   std::uint64_t seed = 1;
   for (const DType dtype : kSummable) {
     for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kMean}) {
-      for (const std::int64_t elements : {0, 1, 7, 1000, 70001}) {
+      for (const std::int64_t elements : {0, 1, 7, 20011}) {
         const PerReplica here = random_value(dtype, {elements}, cpus(devices), ++seed, Fill::kWild);
         const PerReplica there = moved(here, gpus(devices));
         const Mirrored found = ops->reduce(op, there, there);
