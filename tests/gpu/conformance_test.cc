@@ -35,10 +35,10 @@ class Conformance : public GpuTest, public ::testing::WithParamInterface<std::st
   static void on(const Devices& devices, const std::function<void(CrossDeviceOps&, const Stage&)>& check) {
     const Stage stage(devices);
     SCOPED_TRACE(stage.name());
-    const std::size_t before = emulator().operations("all_reduce");
+    const std::size_t before = count_all_reduces();
     check(*make_ops(GetParam(), "GPU:7"), stage);
     const bool is_asked = GetParam().starts_with("nccl");
-    EXPECT_EQ(emulator().operations("all_reduce") > before, is_asked && are_nccls(devices));
+    EXPECT_EQ(count_all_reduces() > before, is_emulated() && is_asked && are_nccls(devices));
   }
 };
 
@@ -54,6 +54,7 @@ const std::vector<Devices>& many_devices() {
 }
 
 TEST_P(Conformance, OfDenseValues) {
+  ONESUM_NEEDS_GPUS(8);
   for (const Devices& devices : few_devices()) {
     on(devices, [](CrossDeviceOps& ops, const Stage& stage) {
       check_core_matrix(ops, stage);
@@ -66,6 +67,7 @@ TEST_P(Conformance, OfDenseValues) {
 }
 
 TEST_P(Conformance, OfSparseValues) {
+  ONESUM_NEEDS_GPUS(8);
   for (const Devices& devices : few_devices()) {
     on(devices, [](CrossDeviceOps& ops, const Stage& stage) {
       check_concatenation(ops, stage);
@@ -80,6 +82,7 @@ INSTANTIATE_TEST_SUITE_P(All, Conformance, ::testing::ValuesIn(all_variants()),
 class ConformanceOfMany : public Conformance {};
 
 TEST_P(ConformanceOfMany, Devices) {
+  ONESUM_NEEDS_GPUS(8);
   for (const Devices& devices : many_devices()) {
     on(devices, [](CrossDeviceOps& ops, const Stage& stage) {
       check_reduce(ops, stage);
@@ -100,14 +103,17 @@ class ConformanceOfCopies : public GpuTest, public ::testing::WithParamInterface
 };
 
 TEST_P(ConformanceOfCopies, Sparse) {
+  ONESUM_NEEDS_GPUS(8);
   for (const Devices& devices : {few_devices()[0], many_devices()[0]}) check_sparse(*ops(), Stage(devices));
 }
 
 TEST_P(ConformanceOfCopies, Gather) {
+  ONESUM_NEEDS_GPUS(8);
   for (const Devices& devices : {few_devices()[2], many_devices()[2]}) check_gather(*ops(), Stage(devices));
 }
 
 TEST_P(ConformanceOfCopies, Broadcast) {
+  ONESUM_NEEDS_GPUS(8);
   for (const Devices& devices : {few_devices()[2], many_devices()[2]})
     check_broadcast_of_types(*ops(), Stage(devices));
 }
@@ -118,12 +124,14 @@ INSTANTIATE_TEST_SUITE_P(All, ConformanceOfCopies, ::testing::Values("plain", "n
 class Packs : public GpuTest {};
 
 TEST_F(Packs, AreThoseOfCpus) {
+  ONESUM_NEEDS_GPUS(3);
   check_even_packs(gpus(3));
   check_small_groups(gpus(3));
   check_packs_by_bytes(gpus(3));
 }
 
 TEST_F(Packs, UnderARing) {
+  ONESUM_NEEDS_GPUS(3);
   check_groups_under_ring(gpus(3));
   check_groups_under_ring(gpus(2));
 }
@@ -132,6 +140,7 @@ TEST_F(Packs, UnderARing) {
 class EmbeddedWorkers : public GpuTest {};
 
 TEST_F(EmbeddedWorkers, CoreMatrix) {
+  ONESUM_NEEDS_GPUS(8);
   const std::vector<Devices> lists = worker_device_lists("GPU");
   for (std::size_t w = 0; w < worker_ways().size(); ++w) {
     check_worker_matrix(worker_ways()[w], lists[w % 2 == 0 ? 0 : 4]);
@@ -140,15 +149,20 @@ TEST_F(EmbeddedWorkers, CoreMatrix) {
 }
 
 TEST_F(EmbeddedWorkers, ResultsComeInInputOrder) {
+  ONESUM_NEEDS_GPUS(8);
   for (const WorkerWay& way : worker_ways()) check_input_order(way, worker_device_lists("GPU")[3]);
 }
 
 class EmbeddedAlgorithms : public GpuTest {};
 
-TEST_F(EmbeddedAlgorithms, AreEquivalent) { check_equivalence("GPU", 8); }
+TEST_F(EmbeddedAlgorithms, AreEquivalent) {
+  ONESUM_NEEDS_GPUS(8);
+  check_equivalence("GPU", 8);
+}
 
 // `nccl` over workers that share one GPU is ours.
 TEST_F(EmbeddedAlgorithms, HaveTheirOrder) {
+  ONESUM_NEEDS_GPUS(8);
   for (const char* algorithm : {"rechd", "pscpu", "direct", "hierarchical_copy", "nccl", "pscpu/pscpu"})
     check_canonical_order("GPU", algorithm);
   check_order_of_ring("GPU");

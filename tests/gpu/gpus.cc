@@ -1,11 +1,32 @@
 #include "gpu/gpus.h"
 
+#include <cstdio>
 #include <utility>
 
+#include "api/gpu_report.h"
 #include "support/bits.h"
 #include "support/tensors.h"
 
 namespace onesum::testing {
+
+std::size_t gpus_here() {
+  emulator();  // says how many there are, if nobody has
+  return api::count_gpus();
+}
+
+std::vector<std::size_t> possible(std::initializer_list<std::size_t> counts) {
+  std::vector<std::size_t> those_here;
+  for (const std::size_t count : counts) {
+    if (count <= gpus_here()) {
+      those_here.push_back(count);
+    } else {
+      std::printf("left out: %zu GPUs, as %zu were found\n", count, gpus_here());
+    }
+  }
+  return those_here;
+}
+
+std::size_t count_all_reduces() { return is_emulated() ? emulator().operations("all_reduce") : 0; }
 
 std::vector<std::string> gpus(std::size_t count) {
   std::vector<std::string> names;
@@ -49,8 +70,9 @@ PerReplica moved(const DistributedValues& values, const std::vector<std::string>
 }
 
 GpuBalance::GpuBalance() {
-  emulator();  // before anybody else opens it
-  for (const std::string& gpu : gpus(8)) Tensor::empty(DType::kFloat32, {1}, gpu);  // streams are there
+  for (const std::string& gpu : gpus(gpus_here())) {
+    Tensor::empty(DType::kFloat32, {1}, gpu);  // streams are there
+  }
   emulator().reset();
   emulator().live(&before_);
 }

@@ -1,7 +1,9 @@
-// For tests on emulated GPUs: eight of them, and nothing that a test leaves behind or breaks goes unnoticed.
+// For tests on GPUs: eight emulated ones, where nothing that a test leaves behind or breaks goes unnoticed,
+// or as many real ones as there are.
 #pragma once
 
 #include <cstddef>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -12,6 +14,24 @@
 #include "gpu/emulator.h"
 
 namespace onesum::testing {
+
+// How many this process has.
+std::size_t gpus_here();
+
+// Of these numbers of GPUs those that are here; says which are left out.
+std::vector<std::size_t> possible(std::initializer_list<std::size_t> counts);
+
+// In a test or SetUp(): skips it where there are fewer.
+#define ONESUM_NEEDS_GPUS(count)                                                    \
+  if (const std::size_t here = gpus_here(); here < static_cast<std::size_t>(count)) \
+  GTEST_SKIP() << "needs " << (count) << " GPUs, " << here << " found"
+
+// The same where they are real: what only the emulator counts, or lets fail.
+#define ONESUM_NEEDS_EMULATOR() \
+  if (!is_emulated()) GTEST_SKIP() << "needs the emulated GPU, which counts and fails when asked to"
+
+// Of NCCL, on all devices, since the test began; 0 on real GPUs, where nobody counts.
+std::size_t count_all_reduces();
 
 // "GPU:0" … "GPU:n-1"
 std::vector<std::string> gpus(std::size_t count);
@@ -44,6 +64,12 @@ class GpuTest : public ::testing::Test {
 
  private:
   GpuBalance balance_;
+};
+
+// Is skipped on real GPUs.
+class EmulatedGpuTest : public GpuTest {
+ protected:
+  void SetUp() override { ONESUM_NEEDS_EMULATOR(); }
 };
 
 }  // namespace onesum::testing

@@ -31,6 +31,7 @@ constexpr DType kSomeTypes[] = {DType::kFloat32, DType::kBFloat16, DType::kInt64
 class MixedDevices : public GpuTest, public ::testing::WithParamInterface<const char*> {};
 
 TEST_P(MixedDevices, HaveTheBitsOfTheHost) {
+  ONESUM_NEEDS_GPUS(4);
   const std::unique_ptr<CrossDeviceOps> ops = ops_of(GetParam());
   std::uint64_t seed = 1;
   for (const Devices& devices : {Devices{"CPU:0", "GPU:0"}, Devices{"GPU:1", "CPU:1", "GPU:0"},
@@ -48,7 +49,7 @@ TEST_P(MixedDevices, HaveTheBitsOfTheHost) {
       }
     }
   }
-  EXPECT_EQ(emulator().operations("all_reduce"), 0U) << "NCCL knows no CPUs";
+  EXPECT_EQ(count_all_reduces(), 0U) << "NCCL knows no CPUs";
 }
 
 INSTANTIATE_TEST_SUITE_P(All, MixedDevices,
@@ -60,6 +61,7 @@ INSTANTIATE_TEST_SUITE_P(All, MixedDevices,
 class OtherKinds : public GpuTest {};
 
 TEST_F(OtherKinds, OfDestinations) {
+  ONESUM_NEEDS_GPUS(8);
   const PerReplica here = random_value(DType::kFloat16, {1009}, cpus(3), 1, Fill::kWild);
   using Name = std::optional<std::string>;
   for (const Name& by : {Name(), Name("CPU:0"), Name("GPU:5"), Name("GPU:0")}) {
@@ -78,6 +80,7 @@ TEST_F(OtherKinds, OfDestinations) {
 }
 
 TEST_F(OtherKinds, OfResultsInPlace) {
+  ONESUM_NEEDS_GPUS(2);
   const PerReplica here = random_value(DType::kFloat32, {1009}, cpus(3), 2);
   ReductionToOneDevice ops("CPU:0");
   const Mirrored expected = ops.reduce(ReduceOp::kSum, here, here);
@@ -101,6 +104,7 @@ std::set<std::string> kinds_that_add(const CrossDeviceOps& ops, const PerReplica
 }
 
 TEST_F(OtherKinds, OfPlacesWhereSumsAreFormed) {
+  ONESUM_NEEDS_GPUS(4);
   const PerReplica value = moved(random_value(DType::kFloat32, {1000}, cpus(4), 3), gpus(4));
   EXPECT_EQ(kinds_that_add(AllReduceCrossDeviceOps("pscpu"), value), std::set<std::string>{"CPU"});
   EXPECT_EQ(kinds_that_add(AllReduceCrossDeviceOps("psgpu"), value), std::set<std::string>{"GPU"});
@@ -113,6 +117,7 @@ TEST_F(OtherKinds, OfPlacesWhereSumsAreFormed) {
 class FunctionsOnGpus : public GpuTest {};
 
 TEST_F(FunctionsOnGpus, GetTheCallersTensors) {
+  ONESUM_NEEDS_GPUS(7);
   const PerReplica value = moved(vectors<float>({{1, 2}, {3, 4}, {5, 6}}), {"GPU:1", "CPU:0", "GPU:0"});
   for (const char* returned : {"GPU:0", "GPU:6", "CPU:0"}) {
     std::vector<const void*> seen;
@@ -129,6 +134,7 @@ TEST_F(FunctionsOnGpus, GetTheCallersTensors) {
 }
 
 TEST_F(FunctionsOnGpus, MayReturnAnInput) {
+  ONESUM_NEEDS_GPUS(2);
   ReductionToOneDevice ops({}, [](std::span<const Tensor> components) { return components.back(); });
   const std::vector<PerReplica> values{moved(vectors<float>({{1, 2}, {30, 40}}), gpus(2))};
   const Mirrored mean = ops.reduce(ReduceOp::kMean, values[0], values[0]);

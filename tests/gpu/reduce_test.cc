@@ -26,6 +26,7 @@ std::unique_ptr<CrossDeviceOps> ops_of(const std::string& algorithm) {
 
 TEST_P(OnGpus, HasTheBitsOfTheHost) {
   const auto& [algorithm, devices] = GetParam();
+  ONESUM_NEEDS_GPUS(devices);
   const std::unique_ptr<CrossDeviceOps> ops = ops_of(algorithm);
   std::uint64_t seed = 1;
   for (const DType dtype : kSummable) {

@@ -40,6 +40,7 @@ Tensor id_of(const ReplicaContext& replica) {
 }
 
 TEST_P(GpuStrategy, RunsReplicasThatReduceTogether) {
+  ONESUM_NEEDS_GPUS(8);
   const std::unique_ptr<MirroredStrategy> its = strategy();
   const PerReplica sums = its->run([&](ReplicaContext& replica) {
     const Tensor mean = replica.all_reduce(ReduceOp::kMean, id_of(replica));
@@ -59,6 +60,7 @@ TEST_P(GpuStrategy, RunsReplicasThatReduceTogether) {
 }
 
 TEST_P(GpuStrategy, SlicesMayDifferInRows) {
+  ONESUM_NEEDS_GPUS(8);
   const std::unique_ptr<MirroredStrategy> its = strategy();
   its->run([&](ReplicaContext& replica) {
     const std::vector<std::vector<float>> rows(static_cast<std::size_t>(replica.replica_id()), {1, 2});
@@ -73,6 +75,7 @@ TEST_P(GpuStrategy, SlicesMayDifferInRows) {
 
 // A step of training: gradients are merged, and the mirrored variable is updated everywhere.
 TEST_P(GpuStrategy, UpdatesMirroredVariables) {
+  ONESUM_NEEDS_GPUS(8);
   const std::unique_ptr<MirroredStrategy> its = strategy();
   const StrategyScope scope = its->scope();
   Variable variable("v", vector_of<float>({10, 20}, "CPU:0"));
@@ -96,6 +99,7 @@ TEST_P(GpuStrategy, UpdatesMirroredVariables) {
 }
 
 TEST_P(GpuStrategy, BroadcastsAndReducesInBatches) {
+  ONESUM_NEEDS_GPUS(8);
   const std::unique_ptr<MirroredStrategy> its = strategy();
   const PerReplica ids = its->run([](ReplicaContext& replica) { return id_of(replica); });
   const Mirrored copies = its->extended().broadcast_to(vector_of<float>({5, 6}, "GPU:6"), ids);

@@ -10,6 +10,7 @@
 #include "conformance/core_matrix.h"
 #include "conformance/dense_checks.h"
 #include "conformance/sparse_checks.h"
+#include "gpu/gpus.h"
 #include "gpu_processes/gpu_workers.h"
 
 namespace onesum::testing {
@@ -49,6 +50,7 @@ INSTANTIATE_TEST_SUITE_P(All, WorkerSpecs,
 class WorkerClasses : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(WorkerClasses, Conform) {
+  ONESUM_NEEDS_EMULATOR();
   const auto body = [](int rank) -> std::string {
     const auto ops = make_ops(GetParam(), "GPU:7", Cluster::from_environment());
     check_all(*ops, Stage::of_worker(rank, kWorkers, {"GPU:1", "GPU:0"}));
@@ -64,6 +66,7 @@ INSTANTIATE_TEST_SUITE_P(All, WorkerClasses, ::testing::ValuesIn(all_variants())
 class WorkerPlaces : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(WorkerPlaces, Conform) {
+  ONESUM_NEEDS_EMULATOR();
   const auto body = [](int rank) -> std::string {
     const Cluster cluster = Cluster::from_environment();
     for (const char* variant : {"nccl_default", "plain", "hierarchical_copy_8_packs"}) {

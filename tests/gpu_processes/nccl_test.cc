@@ -8,7 +8,7 @@
 
 #include <onesum/onesum.h>
 
-#include "gpu/emulator.h"
+#include "gpu/gpus.h"
 #include "gpu_processes/gpu_workers.h"
 #include "support/bits.h"
 #include "support/tensors.h"
@@ -113,6 +113,7 @@ TEST(GpuWorkersBits, AreThoseOfCpus) {
 // A collective that hangs on one worker is ended by the call's deadline on both, and after shrink() all goes
 // on.
 TEST(GpuWorkersFailures, AHangEndsByTheDeadline) {
+  ONESUM_NEEDS_EMULATOR();
   const auto body = [&](int rank) -> std::string {
     Cluster cluster = Cluster::from_environment();
     CommunicationOptions options;

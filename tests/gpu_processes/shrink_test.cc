@@ -7,7 +7,7 @@
 
 #include <onesum/onesum.h>
 
-#include "gpu/emulator.h"
+#include "gpu/gpus.h"
 #include "gpu_processes/gpu_workers.h"
 #include "support/tensors.h"
 
@@ -36,9 +36,9 @@ std::string find_faults(const Cluster& cluster, int number, const std::vector<in
   float expected = 0;
   for (const int other : numbers) expected += 2 * static_cast<float>(1 << other);
   const PerReplica value = value_of(number);
-  const std::size_t before = emulator().operations("all_reduce");
+  const std::size_t before = count_all_reduces();
   const Mirrored sum = ops.reduce(ReduceOp::kSum, value, value);
-  if (emulator().operations("all_reduce") != before + 2) return "NCCL was not used";
+  if (is_emulated() && count_all_reduces() != before + 2) return "NCCL was not used";
   for (std::size_t d = 0; d < 2; ++d) {
     if (contents<float>(sum.tensor(d)) != std::vector<float>(1009, expected)) return "another sum";
   }
