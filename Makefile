@@ -3,6 +3,7 @@
 #   test             set-up, build, all tests but the exhaustive ones
 #   test-fast        set-up, build, the fast tests: about two minutes
 #   test-exhaustive  set-up, build, grids that may take hours
+#   test-gpu         set-up, build, the tests of GPUs on those of this machine; says why if there are none
 #   build            set-up, then libraries, examples, tests, and the tool as build/onesum
 #   bench            set-up, build, measure all-reduces on this machine
 #   bench-peers      install other systems below build/peers, measure them and ours in turns, show the ratios
@@ -17,7 +18,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: setup setup-dev setup-cuda build run test test-fast test-exhaustive bench bench-peers \
+.PHONY: setup setup-dev setup-cuda build run test test-fast test-exhaustive test-gpu bench bench-peers \
         check-instructions soak docs lint check-format check-layers tidy format clean
 
 jobs := $(shell nproc)
@@ -30,7 +31,7 @@ setup:
 setup-dev:
 	@tools/setup --dev
 
-setup-cuda:
+setup-cuda: setup
 	@tools/setup_cuda
 
 build/build.ninja: CMakePresets.json | setup
@@ -59,6 +60,9 @@ test-exhaustive: build
 	else \
 	  echo "There are no exhaustive tests yet (tests/*/*_exhaustive_test.cc)."; \
 	fi
+
+test-gpu: build
+	@tools/test_gpu
 
 bench: setup build/build.ninja
 	cmake --build --preset release --target onesum_tool

@@ -4,6 +4,8 @@
 #   tests/<folder>/*_test.cc (the rest)   onesum_test_<folder>              label fast
 # Other *.cc of the folder are linked into each of its programs. Tests are named <folder>/<Suite>.<Name>,
 # so `ctest -R '^plan/'` runs a folder. tests/support/ is a library that all of them link.
+# tests/conformance/ has checks that are made on CPUs (tests/api/, tests/processes/) and on GPUs (tests/gpu/,
+# tests/gpu_processes/), in a library of their own.
 # Tests run in the project's root, which is also the macro ONESUM_SOURCE_DIR. tests/cli/ links the tool's
 # code and has the path of the tool itself as ONESUM_TOOL; tests/exec/ runs the sample plans of tests/plan/,
 # tests/machines/ the workers and calls of tests/processes/; tests/engine/ runs the GPU's kernels compiled for
@@ -52,6 +54,11 @@ if(support_sources)
     <gmock/gmock.h> <gtest/gtest.h> <algorithm> <functional> <map> <memory> <span> <string> <vector>)
 endif()
 
+file(GLOB conformance_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/conformance/*.cc")
+add_library(onesum_test_conformance STATIC ${conformance_sources})
+target_link_libraries(onesum_test_conformance PUBLIC onesum_test_support)
+target_precompile_headers(onesum_test_conformance REUSE_FROM onesum_test_support)
+
 # tests/gpu/ and tests/gpu_processes/ run twice: on emulated GPUs that work in each other's memory, and on such that
 # do not.
 function(onesum_gpu_tests name folder label timeout)
@@ -92,6 +99,14 @@ function(onesum_test_program folder label timeout)
   if(folder STREQUAL "cli" AND TARGET onesum_tool)
     target_compile_definitions(${name} PRIVATE ONESUM_TOOL="$<TARGET_FILE:onesum_tool>")
     add_dependencies(${name} onesum_tool)
+    if(ONESUM_WITH_CUDA)
+      target_compile_definitions(${name} PRIVATE ONESUM_CUDA_PLUGIN="$<TARGET_FILE:onesum_cuda>"
+        ONESUM_EMULATED_GPU="${PROJECT_BINARY_DIR}/emulated_gpu")
+      add_dependencies(${name} onesum_cuda onesum_emulated_gpu)
+    endif()
+  endif()
+  if(folder MATCHES "^(api|processes|gpu|gpu_processes)$")
+    target_link_libraries(${name} PRIVATE onesum_test_conformance)
   endif()
   if(folder STREQUAL "engine")
     target_link_libraries(${name} PRIVATE onesum_kernel_twins)
@@ -106,11 +121,13 @@ function(onesum_test_program folder label timeout)
   endif()
   if(folder STREQUAL "emulated_gpu_self")
     target_link_libraries(${name} PRIVATE onesum_emulated_gpu_self)
+    # g++ 12 sees overlaps in sums of strings that are not there (GCC's bug 105651).
+    target_compile_options(${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
   endif()
   target_link_libraries(${name} PRIVATE onesum_test_flags GTest::gmock_main)
   if(folder STREQUAL "gpu_processes")
     target_sources(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests/processes/workers.cc"
-      "${PROJECT_SOURCE_DIR}/tests/gpu/emulator.cc")
+      "${PROJECT_SOURCE_DIR}/tests/gpu/emulator.cc" "${PROJECT_SOURCE_DIR}/tests/gpu/gpus.cc")
     onesum_gpu_tests(${name} ${folder} ${label} ${timeout})
   elseif(folder STREQUAL "gpu")
     target_include_directories(${name} SYSTEM PRIVATE ${ONESUM_CUDA_INCLUDE_DIRS})
@@ -193,6 +210,17 @@ if(TARGET onesum_tool AND NOT ONESUM_SANITIZE)
     $<TARGET_FILE:onesum_shared> $<TARGET_FILE:onesum_tool> ${plug_in})
   set_tests_properties(linkage/no_cuda PROPERTIES LABELS fast TIMEOUT 60)
   add_dependencies(onesum_tests_fast onesum_shared onesum_tool)
+endif()
+
+# make test-gpu, where there is no GPU, and with emulated ones that it takes for real.
+if(TARGET onesum_tool AND ONESUM_WITH_CUDA)
+  add_test(NAME gpu/test_gpu_without_gpu COMMAND "${PROJECT_SOURCE_DIR}/tools/test_gpu" "${PROJECT_BINARY_DIR}")
+  set_tests_properties(gpu/test_gpu_without_gpu PROPERTIES LABELS fast TIMEOUT 60
+    PASS_REGULAR_EXPRESSION "^no GPU found: CUDA [0-9.]+, no driver: "
+    ENVIRONMENT "LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/emulated_gpu;EMULATED_GPU_DRIVER=none")
+  add_test(NAME gpu/test_gpu_on_five COMMAND "${PROJECT_SOURCE_DIR}/tools/test_gpu" "${PROJECT_BINARY_DIR}")
+  set_tests_properties(gpu/test_gpu_on_five PROPERTIES LABELS full TIMEOUT 900
+    ENVIRONMENT "LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/emulated_gpu;EMULATED_GPU_DEVICES=5;EMULATED_GPU_HIDDEN=1")
 endif()
 
 add_test(NAME pages/algorithms

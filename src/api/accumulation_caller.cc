@@ -5,6 +5,7 @@
 #include <onesum/error.h>
 
 #include "api/engines.h"
+#include "api/tensor_state.h"
 
 namespace onesum::api {
 
@@ -14,6 +15,11 @@ std::byte* AccumulationCaller::call(const Arguments& arguments) {
   const std::vector<Tensor> components = components_of(stream, arguments);
   Tensor result = function_(components);
   check(result, components.front(), stream.pair);
+  // What follows works where the function was called, and waits for nobody's stream.
+  const Device& device = planned.devices[static_cast<std::size_t>(arguments.device)];
+  if (&engine_of(result.device()) != &engine_of(device) || result.state()->stream) {
+    result = result.copied_to(device);
+  }
   results_.push_back(result);
   return static_cast<std::byte*>(result.memory());
 }
@@ -43,7 +49,6 @@ void AccumulationCaller::check(const Tensor& result, const Tensor& first, std::s
                     ", expected " + std::string(to_string(first.dtype())) + " " + first.shape().to_string() +
                     " as the components it was given");
   }
-  engine_of(result.device());
 }
 
 }  // namespace onesum::api

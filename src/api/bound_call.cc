@@ -118,6 +118,7 @@ void BoundCall::set_addresses(const Pairs& pairs, std::span<const Mirrored> fres
     if (traits_.into) {
       if (const auto overlap = overlap_.find(instance_.bases())) refuse_overlap(*overlap);
     }
+    refuse_split_elements();
     instance_.bases_changed();
   }
   if (!instance_.program().queued.empty()) find_callers(pairs, fresh);
@@ -176,6 +177,25 @@ void BoundCall::refuse_overlap(std::pair<std::size_t, std::size_t> slots) const 
       ErrorCode::kInvalidArgument,
       name_of_slot(slots.first) + " and " + name_of_slot(slots.second) +
           " share memory; a result may only be exactly the replica of its own pair on its own device");
+}
+
+// The GPUs' library loads whole elements; our own kernels take any address.
+void BoundCall::refuse_split_elements() {
+  for (std::size_t p = 0; p < planned_.choices.size(); ++p) {
+    if (!planned_.choices[p].native) continue;
+    for (const std::size_t s : planned_.pack_streams[p]) {
+      const Element element = planned_.streams[s].task.output;
+      for (const auto* const slots : {&slots_[s].replicas, &slots_[s].results}) {
+        for (const std::uint32_t slot : *slots) {
+          if (reinterpret_cast<std::uintptr_t>(instance_.bases()[slot]) % size_of(element) == 0) continue;
+          throw Error(ErrorCode::kInvalidArgument,
+                      name_of_slot(slot) + " is of " + std::string(to_string(element)) +
+                          " in memory that is not aligned to " + std::to_string(size_of(element)) +
+                          " bytes, as native collectives (NCCL) demand; other algorithms take it");
+        }
+      }
+    }
+  }
 }
 
 std::string BoundCall::name_of_slot(std::size_t slot) const {

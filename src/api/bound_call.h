@@ -54,6 +54,7 @@ class BoundCall {
  private:
   OverlapCheck make_overlap_check() const;
   [[noreturn]] void refuse_overlap(std::pair<std::size_t, std::size_t> slots) const;
+  void refuse_split_elements();
   std::string name_of_slot(std::size_t slot) const;
   bool set_bases(const DistributedValues& values, planner::StreamPart part,
                  std::span<const std::uint32_t> slots) noexcept;

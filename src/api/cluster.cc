@@ -62,8 +62,9 @@ std::shared_ptr<Cluster::State> workers_of(const Cluster::State& state, std::spa
     some->workers.push_back(*worker);
     if (!state.hosts.empty()) some->hosts.push_back(worker->host());
     if (!state.machines.empty()) some->machines.push_back(state.machines[static_cast<std::size_t>(rank)]);
-    std::ranges::copy_if(state.devices, std::back_inserter(some->devices),
-                         [&](const Device& device) { return api::worker_of(device) == *worker; });
+    const auto is_its = [&](const Device& device) { return api::worker_of(device) == *worker; };
+    std::ranges::copy_if(state.devices, std::back_inserter(some->devices), is_its);
+    std::ranges::copy_if(state.gpus, std::back_inserter(some->gpus), is_its);
   }
   if (ranks.empty()) {
     throw Error(ErrorCode::kInvalidArgument, "split: no ranks; expected those of the new cluster's workers");

@@ -20,7 +20,9 @@ struct Cluster::State {
   std::vector<Device> devices;  // complete; none: every CPU of this process
   std::vector<Device> workers;  // job, replica and task of each rank
   std::vector<Device> hosts;    // of several workers, their CPU:0, whatever devices they were given
+  std::vector<Device> gpus;     // that values may be on besides `devices`, of workers in this process
   std::vector<std::int32_t> machines;     // of each rank; none: all are on one
+  bool has_own_gpus = false;              // planned as if no two workers shared a GPU
   std::unique_ptr<api::Session> session;  // with the other workers' processes; null: all workers are here
   cluster::Sequence sequence;
   api::Communicators communicators;  // used in turns of the sequence

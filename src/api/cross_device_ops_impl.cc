@@ -28,9 +28,11 @@ planner::Placement placement_of(const Cluster& cluster, const planner::Policy& p
   const Cluster::State& state = cluster.state();
   const bool has_others = state.session != nullptr;
   const bool by_network = has_others && state.session->community()->transport == TransportChoice::kTcp;
-  return {state.shared_defaults(), state.devices,  state.workers, state.hosts,
-          policy.all_workers,      state.machines, by_network,    !has_others && state.workers.size() > 1,
-          state.why_not_served()};
+  std::vector<Device> others = state.hosts;
+  others.insert(others.end(), state.gpus.begin(), state.gpus.end());
+  const bool share_gpus = !has_others && !state.has_own_gpus && state.workers.size() > 1;
+  return {state.shared_defaults(), state.devices, state.workers, std::move(others),     policy.all_workers,
+          state.machines,          by_network,    share_gpus,    state.why_not_served()};
 }
 
 plan::CostConstants constants_of(const Cluster& cluster) {

@@ -215,7 +215,7 @@ const engine::GpuSearch& gpus() {
             ? "no GPUs: " + found->reason
             : fmt::format("{} of {}, by {}",
                           counted(static_cast<std::size_t>(found->platform->devices()), "GPU"),
-                          found->platform->description(), found->plugin));
+                          to_string(found->platform->versions()), found->plugin));
     return found.release();
   }();
   return *search;

@@ -28,10 +28,14 @@ std::size_t least_traffic(const planner::Planned& planned, const std::vector<std
   return bytes;
 }
 
-std::string types_of(const collective::Task& task) {
+std::string types_of(const collective::Task& task, bool is_native) {
   const Element input = task.replicas.front().element;
   std::string text(to_string(input));
-  if (task.accumulator != input) text += fmt::format(", summed in {}", to_string(task.accumulator));
+  if (task.accumulator != input && is_native) {
+    text += ", partial sums rounded to it as the GPUs' library does";
+  } else if (task.accumulator != input) {
+    text += fmt::format(", summed in {}", to_string(task.accumulator));
+  }
   if (task.output != input) text += fmt::format(", results in {}", to_string(task.output));
   return text;
 }
@@ -96,8 +100,8 @@ std::string chunks_text(const plan::Split& split) {
 // All but sizes.
 std::string words_about(const planner::Planned& planned, std::size_t p, const CommunicationOptions& options) {
   const collective::Task& task = planned.streams[planned.pack_streams[p].front()].task;
-  return fmt::format("  {}, from {} to {}, cut into {}\n  algorithm: {}: {}\n", types_of(task),
-                     counted(task.replicas.size(), "replica"),
+  return fmt::format("  {}, from {} to {}, cut into {}\n  algorithm: {}: {}\n",
+                     types_of(task, planned.choices[p].native), counted(task.replicas.size(), "replica"),
                      counted(task.destinations.size(), "destination"),
                      chunks_text(planned.plan->packs[p].split), planned.choices[p].algorithm,
                      planned.choices[p].reason) +

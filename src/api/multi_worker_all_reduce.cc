@@ -54,6 +54,15 @@ void check_device_count(int num_gpus_per_worker, const Cluster& cluster) {
   }
 }
 
+// Values may be on CPUs and on GPUs, as many of either.
+Cluster embed(const std::vector<std::string>& worker_devices, int num_gpus_per_worker) {
+  Cluster cluster = Cluster::embedded(worker_devices, devices_per_worker(num_gpus_per_worker));
+  if (num_gpus_per_worker > 0) {
+    cluster.state().gpus = Cluster::embedded(worker_devices, num_gpus_per_worker, "GPU").state().devices;
+  }
+  return cluster;
+}
+
 Cluster cluster_of(const std::vector<std::string>& worker_devices, int num_gpus_per_worker,
                    const std::optional<Cluster>& cluster) {
   const std::vector<Device> workers = api::parse_workers(worker_devices, kName);
@@ -61,9 +70,7 @@ Cluster cluster_of(const std::vector<std::string>& worker_devices, int num_gpus_
     refuse("num_gpus_per_worker is {}; expected 0 (one CPU for each worker) or more", num_gpus_per_worker);
   }
   const bool has_environment = !cluster && cluster::process_invitation().size > 1;
-  if (!cluster && !has_environment) {
-    return Cluster::embedded(worker_devices, devices_per_worker(num_gpus_per_worker));
-  }
+  if (!cluster && !has_environment) return embed(worker_devices, num_gpus_per_worker);
   const Cluster taken = cluster ? *cluster : Cluster::from_environment();
   check_same_workers(workers, taken);
   check_device_count(num_gpus_per_worker, taken);

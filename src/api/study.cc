@@ -85,6 +85,7 @@ Cluster embedded_on_machines(const std::vector<std::string>& worker_devices, int
                              const std::string& type, std::size_t machines) {
   const Cluster cluster = Cluster::embedded(worker_devices, devices_per_worker, type);
   cluster.state().machines = even_machine_numbers(worker_devices.size(), machines);
+  cluster.state().has_own_gpus = true;
   return cluster;
 }
 

@@ -35,7 +35,8 @@ struct StudiedAllReduce {
 // Of each worker, the machine that it is on.
 std::vector<std::int32_t> even_machine_numbers(std::size_t workers, std::size_t machines);
 
-// Embedded workers whose calls are planned as if they were divided among machines like that.
+// Embedded workers whose calls are planned as if they were divided among machines like that, each with GPUs
+// of its own.
 Cluster embedded_on_machines(const std::vector<std::string>& worker_devices, int devices_per_worker,
                              const std::string& type, std::size_t machines);
 

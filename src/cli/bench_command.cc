@@ -68,7 +68,7 @@ class Bench {
         stage_(set_stage(options, part)),
         lockstep_(stage_.cluster ? std::make_unique<Lockstep>(*stage_.cluster)
                                  : std::make_unique<Lockstep>()),
-        meeting_(stage_.processes > 1 ? Meeting::make(*lockstep_) : nullptr),
+        meeting_(stage_.processes > 1 && !stage_.is_on_gpus() ? Meeting::make(*lockstep_) : nullptr),
         laboratory_{options,
                     stage_,
                     *lockstep_,

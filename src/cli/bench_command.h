@@ -19,6 +19,7 @@ struct BenchOptions {
   std::optional<std::size_t> devices;    // of this process, or of each worker
   std::optional<std::size_t> workers;    // processes to start, or as many as a launcher has started
   bool embedded = false;                 // the workers are embedded in this process instead
+  std::string device_type = "CPU";       // or "GPU"
   std::optional<std::string> transport;  // between worker processes: "shm", …
   std::optional<AllReduceSpecs> spec;    // absent: sum on one device; between worker processes "auto"
   std::vector<std::size_t> sizes;        // bytes of one replica; empty: `shapes_file`

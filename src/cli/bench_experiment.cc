@@ -6,6 +6,7 @@
 
 #include <onesum/error.h>
 
+#include "cli/bench_gpus.h"
 #include "cli/bench_memory.h"
 
 namespace onesum::cli {
@@ -25,7 +26,8 @@ Values values_for(const CrossDeviceOps& ops, const Workload& workload, Lockstep&
 void refuse_together(const Workload& workload, const Laboratory& laboratory) {
   std::string problem;
   try {
-    refuse_too_large(workload, laboratory.stage.processes_here);
+    workload.gpus == 0 ? refuse_too_large(workload, laboratory.stage.processes_here)
+                       : refuse_too_large_for_gpus(workload);
   } catch (const Error& error) {
     problem = error.what();
   }
@@ -53,7 +55,8 @@ void Experiment::make_workspace(const std::vector<Shape>& shapes) {
                           .devices = laboratory_.stage.devices(),
                           .processes = laboratory_.stage.processes,
                           .rank = laboratory_.stage.rank,
-                          .huge_pages = laboratory_.options.huge_pages};
+                          .huge_pages = laboratory_.options.huge_pages,
+                          .gpus = laboratory_.stage.is_on_gpus() ? laboratory_.stage.devices_each : 0};
   refuse_together(workload, laboratory_);
   const Values values = values_for(*ops_, workload, laboratory_.lockstep);
   malloc_trim(0);  // what the experiment before has freed is not counted as anybody's
@@ -95,8 +98,10 @@ void Experiment::add(const char* ending, std::unique_ptr<Case> call, const Named
   cases_.push_back(std::move(one));
 }
 
-// What this process held at most beyond the bench's own, and what it had before the library came.
+// What this process held at most beyond the bench's own, and what it had before the library came. Of GPUs'
+// memory the system knows nothing.
 std::optional<std::size_t> Experiment::peak_extra() const {
+  if (laboratory_.stage.is_on_gpus()) return std::nullopt;
   const auto peak = peak_memory();
   if (!peak || !laboratory_.resident_at_start) return std::nullopt;
   const std::size_t others = *laboratory_.resident_at_start + own_bytes_;

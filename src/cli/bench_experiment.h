@@ -23,7 +23,8 @@ struct Laboratory {
   std::optional<std::size_t> resident_at_start;  // bytes, before the library had any
 
   bool has_bounds() const {
-    return (!options.json || options.bound) && (stage.processes == 1 || meeting != nullptr);
+    return (!options.json || options.bound) && !stage.is_on_gpus() &&
+           (stage.processes == 1 || meeting != nullptr);
   }
 };
 

@@ -54,13 +54,21 @@ std::string microseconds(double seconds) {
 }
 
 std::string stage_text(const Stage& stage) {
-  if (stage.workers.empty()) return counted(stage.devices_each, "device") + " of one process";
-  const std::string each = " of " + counted(stage.devices_each, "device");
+  const std::string devices = counted(stage.devices_each, stage.is_on_gpus() ? "GPU" : "device");
+  if (stage.workers.empty()) return devices + " of one process";
+  const std::string each = " of " + devices;
   const std::string spec = stage.spec ? ", spec " + stage.spec->to_string() : "";
   if (!stage.cluster) return counted(stage.workers.size(), "embedded worker") + each + spec;
   const char* plural = stage.processes == 1 ? "" : "es";
   return fmt::format("{} worker process{}{}{}, transport {}", stage.processes, plural, each, spec,
                      stage.transport);
+}
+
+// "up to 2 threads each, default pages, "; empty where GPUs do the work.
+std::string host_text(const Laboratory& laboratory) {
+  if (laboratory.stage.is_on_gpus()) return {};
+  return fmt::format("up to {} each, {} pages, ", counted(laboratory.threads, "thread"),
+                     laboratory.options.huge_pages ? "huge" : "default");
 }
 
 std::string budget_text(const Budget& budget) {
@@ -82,16 +90,17 @@ std::string BenchReport::title() const {
 void BenchReport::begin() {
   const BenchOptions& options = laboratory_.options;
   if (options.json || !is_first_) return;
-  print_line(fmt::format("{} on {}, up to {} each, {} pages, {}", name_of(options.op),
-                         stage_text(laboratory_.stage), counted(laboratory_.threads, "thread"),
-                         options.huge_pages ? "huge" : "default", budget_text(options.budget)));
+  print_line(fmt::format("{} on {}, {}{}", name_of(options.op), stage_text(laboratory_.stage),
+                         host_text(laboratory_), budget_text(options.budget)));
   print_line(
       "_in: in place, _out: into other memory, both prepared (_plain: not); _batch: in place, _fresh: new "
       "results");
   print_line(
       "time: median; algbw: bytes of one replica / time; busbw: algbw x 2(n-1)/n over n replicas; memory: "
       "what a process held beyond its tensors");
-  if (!laboratory_.has_bounds()) {
+  if (laboratory_.stage.is_on_gpus()) {
+    print_line("bound and memory: not known of GPUs; a call is done when its results are complete");
+  } else if (!laboratory_.has_bounds()) {
     print_line("bound: unknown, as the workers have no memory in common");
   } else if (laboratory_.stage.processes == 1) {
     print_line("bound: the same bytes summed by hand-written loops, same threads");
@@ -169,7 +178,8 @@ void BenchReport::print_json(const char* peer, const std::string& name, const Wo
       .set("busbw_gbps", rounded(bandwidth * bus_factor(workload), kDecimals))
       .set("processes", stage.processes)
       .set("workers", std::max<std::size_t>(stage.workers.size(), 1))
-      .set("devices", stage.devices_each);
+      .set("devices", stage.devices_each)
+      .set("device_type", stage.is_on_gpus() ? "gpu" : "cpu");
   if (stage.cluster) line.set("transport", stage.transport);
   if (stage.spec) line.set("spec", stage.spec->to_string());
   if (result != nullptr) {

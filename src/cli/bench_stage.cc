@@ -10,6 +10,7 @@
 #include "api/participants.h"
 #include "base/config.h"
 #include "base/text.h"
+#include "cli/bench_gpus.h"
 #include "cli/run_command.h"
 #include "cli/usage.h"
 #include "cli/worker_names.h"
@@ -77,12 +78,16 @@ int run_bench_workers(const BenchOptions& options) {
   run.program = {std::filesystem::read_symlink("/proc/self/exe").string()};
   run.program.insert(run.program.end(), options.arguments.begin(), options.arguments.end());
   run.first_speaks = true;
+  if (options.device_type == "GPU") {
+    run.gpus_of_workers = gpus_of_workers(run.workers, options.devices.value_or(1));
+  }
   setenv("UCX_LOG_FILE", "stderr", 0);  // whose messages would be among the results
   return run_workers(run);
 }
 
 std::vector<std::string> Stage::devices() const {
-  return workers.empty() ? own_device_names(devices_each) : device_names(workers, devices_each);
+  return workers.empty() ? own_device_names(device_type, devices_each)
+                         : device_names(workers, device_type, devices_each);
 }
 
 std::unique_ptr<CrossDeviceOps> Stage::ops() const {
@@ -91,13 +96,15 @@ std::unique_ptr<CrossDeviceOps> Stage::ops() const {
                                                   *cluster);
   }
   const auto count = workers.empty() ? std::nullopt : std::optional(workers.size());
-  return make_ops({spec, count, devices_each});
+  return make_ops({.spec = spec, .workers = count, .devices = devices_each, .device_type = device_type});
 }
 
 Stage set_stage(const BenchOptions& options, Part part) {
   Stage stage;
   stage.spec = options.spec;
+  stage.device_type = options.device_type;
   stage.devices_each = options.devices.value_or(part == Part::kWorker ? 1 : 2);
+  if (stage.is_on_gpus()) refuse_missing_gpus(stage.devices_each);
   stage.case_name = options.case_name.value_or(part == Part::kWorker ? "workers" : "inproc");
   if (part == Part::kEmbedding || (part == Part::kOneProcess && options.spec)) {
     stage.workers = worker_names(options.workers.value_or(1));

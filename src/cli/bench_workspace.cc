@@ -1,5 +1,6 @@
 #include "cli/bench_workspace.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -7,6 +8,7 @@
 
 #include <onesum/error.h>
 
+#include "api/copies.h"
 #include "base/amounts.h"
 #include "cli/machine.h"
 
@@ -29,7 +31,8 @@ Difference difference_in(const Pattern& pattern, const Results& results) {
   for (std::size_t t = 0; t < results.size(); ++t) {
     for (std::size_t d = 0; d < results[t].size(); ++d) {
       const Tensor& tensor = results[t].tensor(d);
-      const std::span found(static_cast<const std::byte*>(tensor.memory()), tensor.bytes());
+      const Tensor here = api::on_host(tensor);
+      const std::span found(static_cast<const std::byte*>(here.memory()), here.bytes());
       const Difference one = pattern.difference(found, t);
       if (one.elements != 0 && all.elements == 0) {
         all.first = "tensor " + std::to_string(t) + " on " + tensor.device().to_string() + ": " + one.first;
@@ -38,6 +41,15 @@ Difference difference_in(const Pattern& pattern, const Results& results) {
     }
   }
   return all;
+}
+
+// Calls write(memory) with what is then the tensor's contents.
+template <class Write>
+void write_to(const Tensor& tensor, Write write) {
+  const bool is_here = api::is_on_host(tensor);
+  const Tensor here = is_here ? tensor : Tensor::empty(tensor.dtype(), tensor.shape(), "CPU:0");
+  write(std::span(static_cast<std::byte*>(here.memory()), here.bytes()));
+  if (!is_here) api::copy(here, tensor);
 }
 
 }  // namespace
@@ -70,8 +82,9 @@ Workspace::Workspace(Workload workload) : workload_(std::move(workload)) {
   const DType result = result_dtype(workload_.op, workload_.dtype);
   value_arenas_.bytes = arena_bytes_of(workload_, workload_.dtype);
   result_arenas_.bytes = arena_bytes_of(workload_, result);
-  allocate(value_arenas_);
-  allocate(result_arenas_);
+  for (Arenas* const arenas : {&value_arenas_, &result_arenas_}) {
+    workload_.gpus == 0 ? allocate(*arenas) : allocate_on_gpus(*arenas);
+  }
   values_ = tensors_in(value_arenas_, workload_.dtype);
   results_ = tensors_in(result_arenas_, result);
 }
@@ -92,6 +105,16 @@ void Workspace::allocate(Arenas& arenas) {
   }
 }
 
+void Workspace::allocate_on_gpus(Arenas& arenas) {
+  const std::size_t bytes = rounded_up(arenas.bytes + 1, kLine);
+  for (std::size_t d = 0; d < workload_.own_replicas(); ++d) {
+    const Tensor memory =
+        Tensor::empty(DType::kUInt8, {static_cast<std::int64_t>(bytes)}, workload_.own_device(d));
+    arenas.starts.push_back(static_cast<std::byte*>(memory.memory()));
+    arenas.gpu_memory.push_back(memory);
+  }
+}
+
 std::vector<PerReplica> Workspace::tensors_in(const Arenas& arenas, DType dtype) const {
   std::vector<PerReplica> tensors;
   std::size_t offset = 0;
@@ -109,11 +132,12 @@ std::vector<PerReplica> Workspace::tensors_in(const Arenas& arenas, DType dtype)
 void Workspace::reset(const Pattern& pattern) {
   for (std::size_t t = 0; t < values_.size(); ++t) {
     for (std::size_t d = 0; d < workload_.own_replicas(); ++d) {
-      const Tensor& tensor = values_[t].tensor(d);
-      pattern.fill({static_cast<std::byte*>(tensor.memory()), tensor.bytes()}, workload_.first_own() + d, t);
+      write_to(values_[t].tensor(d),
+               [&](std::span<std::byte> memory) { pattern.fill(memory, workload_.first_own() + d, t); });
+      write_to(results_[t].tensor(d),
+               [](std::span<std::byte> memory) { std::ranges::fill(memory, std::byte{0x5a}); });
     }
   }
-  for (std::byte* arena : result_arenas_.starts) std::memset(arena, 0x5a, result_arenas_.bytes);
 }
 
 Difference Workspace::difference(const Pattern& pattern, std::span<const PerReplica> results) {

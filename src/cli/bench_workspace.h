@@ -1,5 +1,5 @@
-// The memory that a bench works on, as a caller would bring it: allocated from the C library, borrowed by
-// tensors.
+// The memory that a bench works on, as a caller would bring it: allocated from the C library, or on GPUs, and
+// borrowed by tensors.
 //
 // For each device of this process an arena of inputs and one of results, in which the tensors of the workload
 // lie one after the other on cache lines of their own. All of it is touched, so no call meets a page for the
@@ -30,6 +30,7 @@ struct Workload {
   std::size_t processes = 1;         // which have equally many of the devices, one after the other
   std::size_t rank = 0;              // of this process among them
   bool huge_pages = false;
+  std::size_t gpus = 0;  // of this process, on which its replicas are; 0: they are on CPUs
 
   std::size_t elements() const;
   std::size_t bytes() const;  // of one replica
@@ -42,7 +43,7 @@ struct Workload {
 };
 
 // Throws resource_exhausted, naming what is needed and what there is, where so many processes of this machine
-// that have such a workspace each would find too little memory.
+// that have such a workspace each would find too little memory of the host.
 void refuse_too_large(const Workload& workload, std::size_t processes_here);
 
 class Workspace {
@@ -53,7 +54,8 @@ class Workspace {
   std::span<const PerReplica> values() const { return values_; }    // one per tensor
   std::span<const PerReplica> results() const { return results_; }  // on the same devices, other memory
 
-  // Each device's arena, for work on all its tensors at once. A multiple of kLine long, padding included.
+  // Each device's arena, for work on all its tensors at once. A multiple of kLine long, padding included. The
+  // host cannot read those of GPUs.
   std::span<std::byte* const> value_arenas() const { return value_arenas_.starts; }
   std::span<std::byte* const> result_arenas() const { return result_arenas_.starts; }
   std::size_t arena_bytes() const { return value_arenas_.bytes; }  // of the values
@@ -72,9 +74,11 @@ class Workspace {
   struct Arenas {
     std::size_t bytes = 0;  // of one
     std::vector<std::unique_ptr<std::byte, Free>> memory;
+    std::vector<Tensor> gpu_memory;
     std::vector<std::byte*> starts;
   };
   void allocate(Arenas& arenas);
+  void allocate_on_gpus(Arenas& arenas);
   std::vector<PerReplica> tensors_in(const Arenas& arenas, DType dtype) const;
 
   Workload workload_;

@@ -197,6 +197,14 @@ Budget budget_of(const Typed& typed) {
   return budget;
 }
 
+// What belongs to memory of the host.
+void refuse_on_gpus(const Typed& typed) {
+  if (typed.huge_pages) throw UsageError("--huge-pages and --device-type gpu exclude each other");
+  if (typed.bound) {
+    throw UsageError("--bound and --device-type gpu exclude each other: there are no bounds on GPUs");
+  }
+}
+
 BenchOptions bench_options(const Typed& typed) {
   refuse_both(typed.sizes, "--sizes", typed.shapes, "--shapes");
   if (typed.check && typed.no_check) throw UsageError("--check and --no-check exclude each other");
@@ -209,6 +217,8 @@ BenchOptions bench_options(const Typed& typed) {
         parse_count("--workers", *typed.workers, 1, typed.embedded ? kMaxWorkers : kMaxProcesses);
   }
   options.embedded = typed.embedded;
+  options.device_type = device_type_of(typed);
+  if (options.device_type == "GPU") refuse_on_gpus(typed);
   if (typed.transport) options.transport = transport_of(*typed.transport);
   if (!typed.shapes)
     options.sizes = parse_size_list("--sizes", typed.sizes.value_or(std::string(kDefaultSizes)));

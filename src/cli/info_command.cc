@@ -18,6 +18,7 @@
 #include "base/machine.h"
 #include "cli/build_info.h"
 #include "cli/info_cluster.h"
+#include "cli/info_gpus.h"
 #include "cli/json_object.h"
 #include "cli/link_options.h"
 #include "cli/machine.h"
@@ -44,6 +45,8 @@ std::vector<std::pair<std::string, std::string>> settings_text(const Config& con
                              : fmt::format("not set: {}, the cores that may be used", available_cores())},
       {"ONESUM_POOL_BYTES",
        config.pool_bytes ? format_bytes(*config.pool_bytes) : "not set: the engine decides what it keeps"},
+      {"ONESUM_CUDA_PLUGIN",
+       config.cuda_plugin.value_or("not set: libonesum_cuda.so beside this program, or beside the library")},
       {"ONESUM_LOG", std::string(to_string(config.log_level))},
       {"ONESUM_CHECKSUMS", config.checksums ? "on" : "off"},
       {"ONESUM_OUTBOX_BYTES", format_bytes(config.outbox_bytes)},
@@ -108,6 +111,7 @@ void print_text(const Config& config) {
   line("cores", fmt::format("{} of {} may be used", available_cores(), online_cores()));
   line("threads", std::to_string(library_threads()));
   line("memory", memory_text());
+  for (const auto& [name, value] : gpu_lines()) line(name, value);
   for (const auto& [name, value] : settings_text(config)) line(name, value);
   line("constants", constants_text(api::constants_in_force()));
 }
@@ -116,6 +120,7 @@ void print_json(const Config& config) {
   JsonObject settings;
   if (config.threads) settings.set("ONESUM_THREADS", *config.threads);
   if (config.pool_bytes) settings.set("ONESUM_POOL_BYTES", *config.pool_bytes);
+  if (config.cuda_plugin) settings.set("ONESUM_CUDA_PLUGIN", *config.cuda_plugin);
   settings.set("ONESUM_LOG", to_string(config.log_level));
   settings.set("ONESUM_CHECKSUMS", config.checksums ? "on" : "off");
   settings.set("ONESUM_OUTBOX_BYTES", config.outbox_bytes);
@@ -132,8 +137,9 @@ void print_json(const Config& config) {
       .set("online_cores", online_cores())
       .set("threads", library_threads())
       .set("memory_bytes", total_memory().value_or(0))
-      .set("available_bytes", available_memory().value_or(0))
-      .set("settings", settings)
+      .set("available_bytes", available_memory().value_or(0));
+  set_gpus(info);
+  info.set("settings", settings)
       .set("constants", json_of(api::constants_in_force().values))
       .set("constants_from", api::constants_in_force().source);
   print_line(info.line());

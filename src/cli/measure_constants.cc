@@ -26,7 +26,8 @@ Timed time_of(std::optional<std::size_t> workers, std::size_t tensors, std::size
   Workload workload;
   workload.shapes.assign(tensors, Shape{static_cast<std::int64_t>(elements)});
   const std::size_t each = 2 / workers.value_or(1);
-  workload.devices = workers ? device_names(worker_names(*workers), each) : own_device_names(each);
+  workload.devices =
+      workers ? device_names(worker_names(*workers), "CPU", each) : own_device_names("CPU", each);
   Workspace workspace(workload);
   Lockstep alone;
   const auto spec = workers ? std::optional<AllReduceSpecs>("direct") : std::nullopt;

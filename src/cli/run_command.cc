@@ -34,8 +34,8 @@ std::pair<Fd, Fd> make_lifeline() {
 
 KeepOptions keep_options(const RunOptions& options, const SignalMasks& masks, int first_stdin) {
   KeepOptions keep;
-  keep.launch = {options.program, options.workers,      fresh_job_id(),
-                 first_stdin,     options.first_speaks, masks.before};
+  keep.launch = {options.program,      options.workers, fresh_job_id(),         first_stdin,
+                 options.first_speaks, masks.before,    options.gpus_of_workers};
   // Workers are in the background of their terminal, which may stop those that write to it.
   if (options.first_speaks) sigaddset(&keep.launch.signal_mask, SIGTTOU);
   keep.style = options.json ? LineStyle::kJson : options.prefix ? LineStyle::kPrefixed : LineStyle::kPlain;

@@ -15,6 +15,7 @@ struct RunOptions {
   double grace_seconds = 5;          // between SIGTERM and SIGKILL
   bool json = false;                 // output and endings as JSON, one object a line
   bool first_speaks = false;         // worker 0 writes to the tool's own output; nothing is said at the end
+  std::vector<std::string> gpus_of_workers;  // by rank: CUDA_VISIBLE_DEVICES; empty: as it is
 };
 
 // Returns the exit code: 0 if all workers ended so, else that of the worker that failed first (128 and the

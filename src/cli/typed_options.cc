@@ -72,7 +72,7 @@ void add_plan(CLI::App& app, Typed& typed) {
 }
 
 void add_info(CLI::App& app, Typed& typed) {
-  CLI::App& info = *app.add_subcommand("info", "Show version, build, processor and settings");
+  CLI::App& info = *app.add_subcommand("info", "Show version, build, processor, GPUs and settings");
   info.footer(
       "Predicted times and the spec \"auto\" use constants of the machine: latency and speed of links, of\n"
       "memory and of steps. --measure writes them to $XDG_CACHE_HOME/onesum/machine.json (default\n"
@@ -106,17 +106,24 @@ void add_bench(CLI::App& app, Typed& typed) {
       "is what hand-written loops need in the same rounds; workers first meet in shared memory there. "
       "memory\n"
       "is the most that one process held beyond its tensors.\n\n"
+      "--device-type gpu measures on GPU:0, GPU:1, ... of each process, which are those that\n"
+      "CUDA_VISIBLE_DEVICES lets it see. Workers that the bench starts get GPUs of their own; those of a\n"
+      "launcher use what the launcher has set for each. A call is done when its results are complete; bound\n"
+      "and memory are not known.\n\n"
       "Example:\n"
       "  onesum bench -n 4 --transport shm --sizes 8,64k,16M\n"
       "  onesum bench -n 2 --json > ours.json; onesum bench -n 2 --spec xring --plot x.svg --compare "
       "ours.json\n"
       "  onesum run -n 4 -- onesum bench --sizes 8,1M\n"
       "  onesum bench --devices 4 --shapes bench/shapes/resnet50.txt --json --bound\n"
-      "  onesum bench --spec nccl/rechd --workers 4 --embedded --devices 2 --sizes 4,64k,8M");
+      "  onesum bench --spec nccl/rechd --workers 4 --embedded --devices 2 --sizes 4,64k,8M\n"
+      "  onesum bench --device-type gpu --devices 8 --spec nccl --sizes 8,64k,16M,1G\n"
+      "  onesum bench --device-type gpu -n 2 --devices 4 --spec nccl/xring --sizes 16M");
   text_option(bench, "--workers,-n", typed.workers, "W", "worker processes to start on this machine");
   bench.add_flag("--embedded", typed.embedded, "the workers are embedded in this process instead");
   text_option(bench, "--devices", typed.devices, "N",
               "devices of each worker, one replica each (default 1; in one process 2)");
+  text_option(bench, "--device-type", typed.device_type, "TYPE", "cpu (default) or gpu");
   text_option(bench, "--transport", typed.transport, "NAME",
               "between worker processes: auto (default), shm, tcp or ucx");
   text_option(bench, "--spec", typed.spec, "TEXT",

@@ -15,10 +15,11 @@ namespace onesum::cli {
 std::string worker_name(std::size_t rank);  // "/job:worker/task:3"
 std::vector<std::string> worker_names(std::size_t workers);
 
-// "CPU:0", …: devices of this process.
-std::vector<std::string> own_device_names(std::size_t devices);
+// "CPU:0", …: devices of this process, by their type.
+std::vector<std::string> own_device_names(const std::string& type, std::size_t devices);
 // Of each worker so many, worker by worker: "/job:worker/task:0/device:CPU:0", …
-std::vector<std::string> device_names(const std::vector<std::string>& workers, std::size_t devices_each);
+std::vector<std::string> device_names(const std::vector<std::string>& workers, const std::string& type,
+                                      std::size_t devices_each);
 
 struct OpsOptions {
   std::optional<AllReduceSpecs> spec;
@@ -27,7 +28,8 @@ struct OpsOptions {
   int num_packs = 0;
   std::optional<std::string> reduce_to{};
   std::string device_type = "CPU";
-  std::size_t machines = 1;  // among which the workers are divided, for plans
+  // Among which the workers are divided, each with GPUs of its own, for calls that are planned only.
+  std::optional<std::size_t> machines{};
 };
 
 // All-reduces by `spec` over `workers` (absent: one) of so many devices each; without a spec

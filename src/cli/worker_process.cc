@@ -98,6 +98,9 @@ std::vector<std::string> environment_of(const Launch& launch, std::size_t rank, 
     const std::size_t share = std::max<std::size_t>(available_cores() / launch.workers, 1);
     environment.push_back(fmt::format("ONESUM_THREADS={}", share));
   }
+  if (!launch.gpus_of_workers.empty()) {
+    set_variable(environment, "CUDA_VISIBLE_DEVICES", launch.gpus_of_workers[rank]);
+  }
   return environment;
 }
 

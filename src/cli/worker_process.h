@@ -22,7 +22,8 @@ struct Launch {
   // Worker 0 writes to this process's standard output and error by itself; what others write goes to standard
   // error.
   bool first_speaks = false;
-  sigset_t signal_mask{};  // of the workers
+  sigset_t signal_mask{};                    // of the workers
+  std::vector<std::string> gpus_of_workers;  // by rank: CUDA_VISIBLE_DEVICES; empty: as it is
 };
 
 struct WorkerProcess {

@@ -12,6 +12,25 @@
 
 namespace onesum::engine {
 
+// Of one GPU, for people.
+struct GpuTraits {
+  std::string name;        // "NVIDIA H100 80GB HBM3"
+  std::string capability;  // to compute, as NVIDIA counts it: "9.0"
+  std::size_t memory_bytes = 0;
+};
+
+// Of the software below the plug-in, for people.
+struct GpuVersions {
+  std::string runtime;  // of CUDA: "13.0"
+  std::string driver;   // the latest runtime that it serves; empty: there is no driver
+};
+
+// "CUDA 13.0, driver for 13.0"
+inline std::string to_string(const GpuVersions& versions) {
+  return "CUDA " + versions.runtime +
+         (versions.driver.empty() ? ", no driver" : ", driver for " + versions.driver);
+}
+
 // Implemented by the plug-in. Its engines live as long as it.
 class GpuPlatform {
  public:
@@ -26,8 +45,9 @@ class GpuPlatform {
   // Throws unavailable, saying why, if the library for collectives cannot be used.
   virtual NativeEngine& native() = 0;
 
-  // For people: "CUDA 13.0, driver 13.0".
-  virtual std::string description() const = 0;
+  // Takes no memory on the device. Throws internal if it does not answer.
+  virtual GpuTraits traits(int index) const = 0;
+  virtual GpuVersions versions() const = 0;
 };
 
 struct GpuOptions {

@@ -90,8 +90,9 @@ class NativeEngine {
 
   virtual bool can_sum(Element element) const noexcept = 0;
 
-  // For people: "NCCL 2.28.9".
+  // For people: "NCCL 2.28.9", and the file that it is in.
   virtual std::string description() const = 0;
+  virtual std::string file() const = 0;
 };
 
 }  // namespace onesum::engine

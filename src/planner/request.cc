@@ -368,7 +368,7 @@ Device place(const Device& device, const Placement& placement, const std::string
   if (complete.type() != "CPU" && !(only_planned && names_it(placement.devices))) {
     check_served(complete, placement, what);
   }
-  if (!placement.devices.empty() && !names_it(placement.devices) && !names_it(placement.hosts)) {
+  if (!placement.devices.empty() && !names_it(placement.devices) && !names_it(placement.others)) {
     refuse("{} is on {}, which is not one of the cluster's {} devices (from {} to {})", what,
            complete.to_string(), placement.devices.size(), placement.devices.front().to_string(),
            placement.devices.back().to_string());

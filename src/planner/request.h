@@ -70,7 +70,7 @@ struct Placement {
   Device defaults;                       // complete
   std::vector<Device> devices;           // complete; none: every device of the workers
   std::vector<Device> workers{};         // job, replica and task of each rank; none: the default's alone
-  std::vector<Device> hosts{};           // CPUs that take part beside `devices`
+  std::vector<Device> others{};          // that take part beside `devices`
   bool all_workers = false;              // what is all-reduced has a replica on every worker
   std::vector<std::int32_t> machines{};  // of each rank; none: all are on one
   bool by_network = false;               // between ranks of one machine, too

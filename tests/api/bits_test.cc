@@ -9,8 +9,8 @@
 #include <gtest/gtest.h>
 
 #include "api/engines.h"
+#include "conformance/ways.h"
 #include "support/tensors.h"
-#include "ways.h"
 
 namespace onesum {
 namespace {

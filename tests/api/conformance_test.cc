@@ -1,6 +1,4 @@
-// docs/semantics.md, 9.2. The core matrix of reductions and broadcasts: values A (replica i holds i) and B (i
-// + 1), SUM and MEAN, to the same devices, to a Mirrored on CPU:0 and to the string "CPU:0", one by one and
-// in batches of two.
+// docs/semantics.md, 9.2. The core matrix of reductions and broadcasts on CPUs, and where results go.
 #include <memory>
 #include <string>
 #include <tuple>
@@ -10,6 +8,8 @@
 
 #include <onesum/all_reduce.h>
 
+#include "conformance/classes.h"
+#include "conformance/core_matrix.h"
 #include "support/tensors.h"
 
 namespace onesum {
@@ -20,111 +20,29 @@ using testing::cpus;
 using testing::devices_of;
 using testing::scalar;
 
-// The sum of all components, as a user would write it.
-Tensor add_all(std::span<const Tensor> components) {
-  std::vector<float> sum(components.front().shape().elements());
-  for (const Tensor& component : components) {
-    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += component.data<float>()[i];
-  }
-  return Tensor::from<float>(std::span<const float>(sum), components.front().shape(),
-                             components.front().device());
-}
-
-std::unique_ptr<CrossDeviceOps> make_ops(const std::string& variant) {
-  if (variant == "plain") return std::make_unique<ReductionToOneDevice>();
-  if (variant == "to_cpu0") return std::make_unique<ReductionToOneDevice>("CPU:0");
-  if (variant == "to_another") return std::make_unique<ReductionToOneDevice>("/device:CPU:99");
-  if (variant == "nccl_1_pack") return std::make_unique<AllReduceCrossDeviceOps>("nccl", 1);
-  if (variant == "nccl_0_packs") return std::make_unique<AllReduceCrossDeviceOps>("nccl", 0);
-  if (variant == "nccl_default") return std::make_unique<NcclAllReduce>();
-  if (variant == "hierarchical_copy_8_packs") return std::make_unique<HierarchicalCopyAllReduce>(8);
-  if (variant == "hierarchical_copy_small") {
-    return std::make_unique<AllReduceCrossDeviceOps>("hierarchical_copy", 0, 100, 10);
-  }
-  return std::make_unique<ReductionToOneDevice>(std::nullopt, add_all);
-}
-
 using Parameters = std::tuple<std::string, std::size_t>;
 
 class CoreMatrix : public ::testing::TestWithParam<Parameters> {
  protected:
-  std::size_t n() const { return std::get<1>(GetParam()); }
-
-  PerReplica value(float first) const {
-    std::vector<Tensor> tensors;
-    for (std::size_t i = 0; i < n(); ++i)
-      tensors.push_back(scalar(first + static_cast<float>(i), cpus(i + 1).back()));
-    return PerReplica(std::move(tensors));
-  }
-
-  // D1, D2, D3.
-  std::vector<Destination> destinations() const {
-    std::vector<Value> same;
-    for (const std::string& device : cpus(n())) same.emplace_back(scalar(-1.0F, device));
-    return {Mirrored(same), Mirrored({scalar(-1.0F, "CPU:0")}), "CPU:0"};
-  }
-
-  float expected(ReduceOp op, float first) const {
-    const auto count = static_cast<float>(n());
-    const float sum = count * (count - 1) / 2 + first * count;
-    return op == ReduceOp::kSum ? sum : sum / count;
-  }
-
-  static void expect_holds(const Mirrored& result, float number, const Destination& destination) {
-    std::vector<Device> devices;
-    for (const Device& device : destination.devices()) devices.push_back(device.canonical());
-    EXPECT_EQ(devices_of(result), devices);
-    for (std::size_t d = 0; d < result.size(); ++d) {
-      EXPECT_EQ(result.tensor(d).shape(), Shape());
-      EXPECT_EQ(contents<float>(result.tensor(d)), std::vector<float>{number});
-    }
-  }
-
-  std::unique_ptr<CrossDeviceOps> ops_ = make_ops(std::get<0>(GetParam()));
+  std::unique_ptr<CrossDeviceOps> ops_ = testing::make_ops(std::get<0>(GetParam()), "/device:CPU:99");
+  const testing::Stage stage_{cpus(std::get<1>(GetParam()))};
 };
 
-constexpr ReduceOp kBoth[] = {ReduceOp::kSum, ReduceOp::kMean};
-
 // 9.2, 5.3
-TEST_P(CoreMatrix, Reduce) {
-  for (const ReduceOp op : kBoth) {
-    for (const Destination& destination : destinations()) {
-      expect_holds(ops_->reduce(op, value(0), destination), expected(op, 0), destination);
-      expect_holds(ops_->reduce(op, value(1), destination), expected(op, 1), destination);
-    }
-  }
-}
+TEST_P(CoreMatrix, Reduce) { testing::check_reduce(*ops_, stage_); }
 
 // 9.2, 5.4
-TEST_P(CoreMatrix, BatchReduceToAllPairsOfDestinations) {
-  for (const ReduceOp op : kBoth) {
-    for (const Destination& x : destinations()) {
-      for (const Destination& y : destinations()) {
-        const std::vector<ValueDestination> pairs{{value(0), x}, {value(1), y}};
-        const std::vector<Mirrored> results = ops_->batch_reduce(op, pairs);
-        ASSERT_EQ(results.size(), 2U);
-        expect_holds(results[0], expected(op, 0), x);
-        expect_holds(results[1], expected(op, 1), y);
-      }
-    }
-  }
-}
+TEST_P(CoreMatrix, BatchReduceToAllPairsOfDestinations) { testing::check_batch_reduce(*ops_, stage_); }
 
 // 5.5
-TEST_P(CoreMatrix, Broadcast) {
-  for (const Destination& destination : destinations()) {
-    expect_holds(ops_->broadcast(scalar(1.0F, "CPU:0"), destination), 1.0F, destination);
-    expect_holds(ops_->broadcast(scalar(1.0F, "CPU:5"), destination), 1.0F, destination);
-  }
-}
+TEST_P(CoreMatrix, Broadcast) { testing::check_broadcast(*ops_, stage_); }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, CoreMatrix,
-    ::testing::Combine(::testing::Values("plain", "to_cpu0", "to_another", "accumulation_fn", "nccl_1_pack",
-                                         "nccl_0_packs", "nccl_default", "hierarchical_copy_8_packs",
-                                         "hierarchical_copy_small"),
-                       ::testing::Values(1, 2, 3, 4, 7)),
-    [](const auto& test) { return std::get<0>(test.param) + "_" + std::to_string(std::get<1>(test.param)); });
+INSTANTIATE_TEST_SUITE_P(All, CoreMatrix,
+                         ::testing::Combine(::testing::ValuesIn(testing::all_variants()),
+                                            ::testing::Values(1, 2, 3, 4, 7)),
+                         [](const auto& test) {
+                           return std::get<0>(test.param) + "_" + std::to_string(std::get<1>(test.param));
+                         });
 
 // 5.2
 TEST(Destinations, ResultsComeInTheirOrder) {

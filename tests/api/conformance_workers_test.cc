@@ -10,9 +10,11 @@
 #include <gtest/gtest.h>
 
 #include <onesum/all_reduce.h>
-#include <onesum/variable.h>
 
-#include "api/sparse.h"
+#include "conformance/dense_checks.h"
+#include "conformance/pack_checks.h"
+#include "conformance/sparse_checks.h"
+#include "conformance/worker_checks.h"
 #include "same_bits.h"
 #include "support/expect_error.h"
 #include "support/tensors.h"
@@ -69,29 +71,6 @@ class Workers : public ::testing::Test {
   testing::Quiet quiet_;
 };
 
-// 4.2, 4.3, 9.7
-TEST_F(Workers, SparseValuesAreConcatenatedByEveryClass) {
-  const PerReplica value(
-      {slices({{1, 2}}, {1}, Shape{5, 2}, "CPU:0"), slices({{3, 4}, {5, 6}}, {1, 3}, Shape{5, 2}, "CPU:1")});
-  for (const Ops& ops : local_classes()) {
-    for (const bool batched : {false, true}) {
-      const auto reduce = [&](ReduceOp op, const Destination& to) {
-        return batched ? ops->batch_reduce(op, testing::one_pair(value, to)).at(0)
-                       : ops->reduce(op, value, to);
-      };
-      for (std::size_t d = 0; d < 2; ++d) {
-        const Mirrored sum = reduce(ReduceOp::kSum, value);
-        expect_slices(sum.slices(d), {1, 2, 3, 4, 5, 6}, {1, 1, 3}, Shape{5, 2});
-        EXPECT_EQ(contents<float>(api::densify(sum.slices(d), Shape{5, 2}, DType::kFloat32)),
-                  (Floats{0, 0, 4, 6, 0, 0, 5, 6, 0, 0}));
-        expect_slices(reduce(ReduceOp::kMean, value).slices(d), {.5F, 1, 1.5F, 2, 2.5F, 3}, {1, 1, 3},
-                      Shape{5, 2});
-      }
-      expect_slices(reduce(ReduceOp::kSum, "CPU:0").slices(), {1, 2, 3, 4, 5, 6}, {1, 1, 3}, Shape{5, 2});
-    }
-  }
-}
-
 // 4.2 to 4.5, 6.4: of unequal lengths, some empty; the dense shape may be absent; MEAN divides values only.
 TEST_F(Workers, SparseValuesAcrossWorkers) {
   for (const AllReduceSpecs& specs : some_specs()) {
@@ -142,85 +121,21 @@ TEST_F(Workers, BatchesOfDenseAndSparseValues) {
   }
 }
 
-// 4.7
-TEST_F(Workers, DuplicateRowsMayBeMerged) {
-  MultiWorkerAllReduce ops(worker_names(2), 1);
-  const PerReplica value({slices({{1, 2}}, {1}, Shape{5, 2}, device_name(0, 0)),
-                          slices({{3, 4}, {5, 6}}, {1, 3}, Shape{5, 2}, device_name(1, 0))});
-  CommunicationOptions options;
-  options.sparse_rows = SparseRows::kMergeDuplicates;
-  expect_slices(ops.reduce(ReduceOp::kSum, value, value, options).slices(1), {4, 6, 5, 6}, {1, 3},
-                Shape{5, 2});
-}
-
-// 5.3, 5.4: one or two workers of one or two devices.
-TEST_F(Workers, DenseNumbers) {
-  const std::vector<Floats> vectors{{1, 2}, {3, 4}, {5, 6}, {7, 8}};
+// Sections 2 to 5: one or several workers of one or two devices.
+TEST_F(Workers, KnownValues) {
   for (const Layout& layout : {Layout{1, 1}, Layout{2, 1}, Layout{1, 2}, Layout{2, 2}, Layout{4, 1}}) {
     for (const AllReduceSpecs& specs : some_specs()) {
       SCOPED_TRACE(specs.to_string() + " on " + layout.name());
       MultiWorkerAllReduce ops(worker_names(layout.workers), layout.devices, specs);
-      const std::vector<std::string> devices = testing::device_names(layout);
-      const std::size_t n = devices.size();
-      const PerReplica value = vectors_on(devices, vectors);
-      const Floats sum = n == 1 ? Floats{1, 2} : n == 2 ? Floats{4, 6} : Floats{16, 20};
-      const Floats mean = n == 1 ? Floats{1, 2} : n == 2 ? Floats{2, 3} : Floats{4, 5};
-      for (std::size_t d = 0; d < n; ++d) {
-        EXPECT_EQ(contents<float>(ops.reduce(ReduceOp::kSum, value, value).tensor(d)), sum);
-        EXPECT_EQ(contents<float>(
-                      ops.batch_reduce(ReduceOp::kMean, testing::one_pair(value, value)).at(0).tensor(d)),
-                  mean);
-      }
-    }
-  }
-}
-
-struct Equivalence {
-  Layout layout;
-  Shape shape;
-  int shards = 1;
-};
-
-// Element i of replica d is i + 0.01 d; every result holds the mean.
-void expect_means(const std::string& algorithm, const Equivalence& point) {
-  SCOPED_TRACE(algorithm + "#" + std::to_string(point.shards) + " on " + point.layout.name() + " of " +
-               point.shape.to_string());
-  MultiWorkerAllReduce ops(worker_names(point.layout.workers), point.layout.devices,
-                           AllReduceSpec{algorithm, point.shards});
-  const std::vector<std::string> devices = testing::device_names(point.layout);
-  std::vector<Tensor> tensors;
-  for (std::size_t d = 0; d < devices.size(); ++d) {
-    Floats numbers;
-    for (std::size_t i = 0; i < point.shape.elements(); ++i) {
-      numbers.push_back(static_cast<float>(i) + 0.01F * static_cast<float>(d));
-    }
-    tensors.push_back(Tensor::from<float>(std::span<const float>(numbers), point.shape, Device(devices[d])));
-  }
-  const PerReplica value(std::move(tensors));
-  const Mirrored mean = ops.reduce(ReduceOp::kMean, value, value);
-  for (std::size_t d = 0; d < devices.size(); ++d) {
-    EXPECT_EQ(mean.tensor(d).shape(), point.shape);
-    for (std::size_t i = 0; i < point.shape.elements(); ++i) {
-      EXPECT_NEAR(mean.tensor(d).data<float>()[i],
-                  static_cast<float>(i) + 0.005F * static_cast<float>(devices.size() - 1), 1e-4);
+      const testing::Stage stage(testing::device_names(layout), device_name(0, 0));
+      testing::check_dense(ops, stage);
+      testing::check_sparse(ops, stage);
     }
   }
 }
 
 // 6.6
-TEST_F(Workers, AlgorithmsAreEquivalent) {
-  const std::vector<Equivalence> points{
-      {{1, 2}, Shape{}},        {{1, 2}, Shape{8}},          {{1, 2}, Shape{4, 4}},
-      {{6, 1}, Shape{8}},       {{1, 8}, Shape{32}},         {{1, 8}, Shape{120}},
-      {{2, 8}, Shape{7, 13}},   {{2, 8}, Shape{7, 13}, 3},   {{2, 8}, Shape{8, 8}, 2},
-      {{2, 8}, Shape{8, 8}, 4}, {{4, 8}, Shape{8, 8, 2}, 4}, {{3, 1}, Shape{5}, 2}};
-  for (const Equivalence& point : points) {
-    for (const char* algorithm : {"xring", "pscpu", "psgpu", "rechd", "nccl/xring", "nccl/rechd",
-                                  "pscpu/pscpu", "hierarchical_copy", "direct"}) {
-      expect_means(algorithm, point);
-    }
-  }
-}
+TEST_F(Workers, AlgorithmsAreEquivalent) { testing::check_equivalence("CPU"); }
 
 // 6.2: no replica is lost, whatever the number of devices.
 TEST_F(Workers, HierarchicalCopyTakesEveryNumberOfDevices) {
@@ -255,79 +170,14 @@ TEST_F(Workers, MoreShardsThanDevices) {
 
 // 9.3, 9.12
 TEST_F(Workers, OrderOfKnownNumbers) {
-  const auto sum = [](const char* algorithm, const std::vector<float>& numbers) {
-    std::vector<Floats> vectors;
-    for (const float number : numbers) vectors.emplace_back(numbers.size(), number);
-    const auto n = static_cast<int>(numbers.size());
-    MultiWorkerAllReduce ops(worker_names(n), 1, algorithm);
-    const PerReplica value = vectors_on(testing::device_names({n, 1}), vectors);
-    return contents<float>(ops.reduce(ReduceOp::kSum, value, value).tensor(0));
-  };
   for (const char* algorithm : {"rechd", "pscpu", "direct", "hierarchical_copy", "nccl", "pscpu/pscpu"}) {
-    EXPECT_EQ(sum(algorithm, {1e8F, 1, -1e8F}), Floats(3, 0)) << algorithm;
-    EXPECT_EQ(sum(algorithm, {1e8F, 1, -1e8F, 1}), Floats(4, 0)) << algorithm;
-    EXPECT_EQ(sum(algorithm, {1e8F, -1e8F, 1, 1}), Floats(4, 2)) << algorithm;
+    testing::check_canonical_order("CPU", algorithm);
   }
-  EXPECT_EQ(sum("xring", {1e8F, 1, -1e8F}), (Floats{0, 1, 0}));
-  EXPECT_EQ(sum("xring", {1e8F, 1, -1e8F, 1}), (Floats{0, 1, 0, 1}));
+  testing::check_order_of_ring("CPU");
 }
 
-// 6.3: numbers that no order of additions rounds are the same, grouped or not.
-TEST_F(Workers, GroupsOfSmallTensorsUnderARing) {
-  const std::vector<Shape> shapes{Shape{8}, Shape{3, 3}, Shape{12}, Shape{5, 5, 5}, Shape{3}, Shape{4}};
-  const std::vector<std::string> devices = cpus(3);
-  std::vector<PerReplica> values;
-  for (std::size_t t = 0; t < shapes.size(); ++t) {
-    std::vector<Tensor> tensors;
-    for (std::size_t d = 0; d < devices.size(); ++d) {
-      const Floats numbers(shapes[t].elements(), static_cast<float>(t * 10 + d));
-      tensors.push_back(Tensor::from<float>(std::span<const float>(numbers), shapes[t], Device(devices[d])));
-    }
-    values.emplace_back(std::move(tensors));
-  }
-  AllReduceCrossDeviceOps plain("xring", 0);
-  AllReduceCrossDeviceOps grouped("xring", 0, 40, 10);
-  const std::vector<Mirrored> a = plain.batch_reduce(ReduceOp::kSum, to_own_devices(values));
-  const std::vector<Mirrored> b = grouped.batch_reduce(ReduceOp::kSum, to_own_devices(values));
-  for (std::size_t t = 0; t < shapes.size(); ++t) {
-    EXPECT_EQ(testing::bytes_of(a[t].tensor(0)), testing::bytes_of(b[t].tensor(2)));
-  }
-}
-
-// 2.6
-TEST_F(Workers, VariablesAreValuesAndDestinationsAndStayAsTheyAre) {
-  const std::vector<Device> devices{"CPU:1", "CPU:0"};
-  const MirroredVariable variable("v", testing::scalar(1.0F, "CPU:0"), devices);
-  for (const Ops& ops : local_classes()) {
-    for (const bool batched : {false, true}) {
-      const Mirrored mean =
-          batched ? ops->batch_reduce(ReduceOp::kMean, testing::one_pair(variable, variable)).at(0)
-                  : ops->reduce(ReduceOp::kMean, variable, variable);
-      for (std::size_t d = 0; d < 2; ++d) EXPECT_EQ(contents<float>(mean.tensor(d)), Floats{1});
-    }
-    EXPECT_EQ(contents<float>(ops->reduce(ReduceOp::kSum, variable, variable).tensor(0)), Floats{2});
-    for (const Tensor& component : variable.components()) EXPECT_EQ(contents<float>(component), Floats{1});
-  }
-}
-
-// 5.2: of one replica and of several, nothing shares memory.
-TEST_F(Workers, NothingAliases) {
-  for (const Ops& ops : local_classes()) {
-    for (const std::size_t n : {1U, 2U, 3U}) {
-      const PerReplica value = testing::scalars<float>(Floats(n, 2));
-      const std::vector<Mirrored> results =
-          ops->batch_reduce(ReduceOp::kMean, to_own_devices({value, value}));
-      std::vector<const void*> memory;
-      for (std::size_t d = 0; d < n; ++d) {
-        memory.push_back(value.tensor(d).memory());
-        for (const Mirrored& result : results) memory.push_back(result.tensor(d).memory());
-        EXPECT_EQ(contents<float>(value.tensor(d)), Floats{2});
-      }
-      std::ranges::sort(memory);
-      EXPECT_EQ(std::ranges::adjacent_find(memory), memory.end());
-    }
-  }
-}
+// 6.3
+TEST_F(Workers, GroupsOfSmallTensorsUnderARing) { testing::check_groups_under_ring(cpus(3)); }
 
 // 3.1, 3.2, 5.4, 8.5, 8.10: the same rules as everywhere.
 TEST_F(Workers, CommonRulesHoldInEveryClass) {

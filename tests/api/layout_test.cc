@@ -7,9 +7,9 @@
 
 #include <gtest/gtest.h>
 
+#include "conformance/ways.h"
 #include "support/bits.h"
 #include "support/tensors.h"
-#include "ways.h"
 
 namespace onesum {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <onesum/onesum.h>
 
-#include "merged_rows.h"
+#include "conformance/merged_rows.h"
 #include "support/expect_error.h"
 #include "support/tensors.h"
 

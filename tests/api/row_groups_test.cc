@@ -13,7 +13,7 @@
 
 #include "api/add_rows.h"
 #include "api/engines.h"
-#include "merged_rows.h"
+#include "conformance/merged_rows.h"
 #include "plan/plan.h"
 #include "support/expect_error.h"
 

@@ -164,13 +164,6 @@ std::vector<PerReplica> SameBitsBatch::on(const std::vector<std::string>& device
   return values;
 }
 
-std::vector<ValueDestination> to_own_devices(const std::vector<PerReplica>& values) {
-  std::vector<ValueDestination> pairs;
-  pairs.reserve(values.size());
-  for (const PerReplica& value : values) pairs.push_back({value, value});
-  return pairs;
-}
-
 // Packs of one type follow each other as the tensors do, whatever parts of them they are.
 std::vector<Contents> simulated_batch(const CrossDeviceOps& ops, ReduceOp op,
                                       const std::vector<PerReplica>& values) {

@@ -12,7 +12,7 @@
 #include <onesum/all_reduce.h>
 
 #include "base/log.h"
-#include "ways.h"
+#include "conformance/ways.h"
 
 namespace onesum::testing {
 
@@ -69,8 +69,6 @@ class SameBitsBatch {
 // What the plan of a batch of one type makes of it, by numeric simulation: the contents of every result.
 std::vector<std::vector<std::byte>> simulated_batch(const CrossDeviceOps& ops, ReduceOp op,
                                                     const std::vector<PerReplica>& values);
-
-std::vector<ValueDestination> to_own_devices(const std::vector<PerReplica>& values);
 
 // Every result of every tensor holds just these bytes (NaNs aside).
 ::testing::AssertionResult all_hold(const std::vector<PerReplica>& results,

@@ -12,8 +12,8 @@ namespace {
 constexpr std::size_t kElements = 5000;  // neither a multiple of a line nor of a block
 
 Workspace workspace_of(std::size_t devices) {
-  return Workspace(
-      Workload{.dtype = DType::kUInt32, .shapes = {Shape{kElements}}, .devices = own_device_names(devices)});
+  return Workspace(Workload{
+      .dtype = DType::kUInt32, .shapes = {Shape{kElements}}, .devices = own_device_names("CPU", devices)});
 }
 
 std::uint32_t* words(std::byte* memory) { return static_cast<std::uint32_t*>(static_cast<void*>(memory)); }
@@ -81,7 +81,7 @@ TEST(FastestBound, HasNothingToDoForOneDeviceInPlace) {
 TEST(Bound, OfSeveralProcessesReadsAndWritesAsMuchAsOneOfThemMust) {
   const Workspace workspace(Workload{.dtype = DType::kUInt32,
                                      .shapes = {Shape{kElements}},
-                                     .devices = device_names(worker_names(2), 1),
+                                     .devices = device_names(worker_names(2), "CPU", 1),
                                      .processes = 2,
                                      .rank = 1});
   ASSERT_EQ(workspace.value_arenas().size(), 1U);
@@ -104,7 +104,7 @@ TEST(Bound, OfSeveralProcessesReadsAndWritesAsMuchAsOneOfThemMust) {
 TEST(Bound, OfProcessesWhoseReplicasAreALineEach) {
   const Workspace workspace(Workload{.dtype = DType::kUInt32,
                                      .shapes = {Shape{1}},
-                                     .devices = device_names(worker_names(3), 1),
+                                     .devices = device_names(worker_names(3), "CPU", 1),
                                      .processes = 3});
   words(workspace.value_arenas()[0])[0] = 7;
   Bound bound(workspace, BoundKind::kOutOfPlace, 1, Stores::kPlain);

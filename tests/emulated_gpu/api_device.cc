@@ -31,6 +31,11 @@ bool are_peers(int first, int second) {
   return false;
 }
 
+// Among all, seen or not.
+int number_of(int device) { return settings().numbers[static_cast<std::size_t>(device)]; }
+
+int bus_of(int device) { return kFirstBus + number_of(device); }
+
 int attribute_of(cudaDeviceAttr attribute, int device) {
   switch (attribute) {
     case cudaDevAttrMaxThreadsPerBlock:
@@ -57,7 +62,7 @@ int attribute_of(cudaDeviceAttr attribute, int device) {
     case cudaDevAttrComputeCapabilityMajor:
       return kMajor;
     case cudaDevAttrPciBusId:
-      return kFirstBus + device;
+      return bus_of(device);
     case cudaDevAttrAsyncEngineCount:
       return 3;
     case cudaDevAttrUnifiedAddressing:
@@ -74,8 +79,8 @@ int attribute_of(cudaDeviceAttr attribute, int device) {
 
 void describe(cudaDeviceProp& properties, int device) {
   properties = {};
-  std::snprintf(properties.name, sizeof(properties.name), "Emulated GPU %d", device);
-  std::memset(properties.uuid.bytes, 0xe0 + device % 16, sizeof(properties.uuid.bytes));
+  std::snprintf(properties.name, sizeof(properties.name), "Emulated GPU %d", number_of(device));
+  std::memset(properties.uuid.bytes, 0xe0 + number_of(device) % 16, sizeof(properties.uuid.bytes));
   properties.totalGlobalMem = settings().memory_bytes;
   properties.sharedMemPerBlock = 48 << 10;
   properties.regsPerBlock = 65536;
@@ -90,7 +95,7 @@ void describe(cudaDeviceProp& properties, int device) {
   properties.multiProcessorCount = kMultiprocessors;
   properties.canMapHostMemory = 1;
   properties.concurrentKernels = 1;
-  properties.pciBusID = kFirstBus + device;
+  properties.pciBusID = bus_of(device);
   properties.asyncEngineCount = 3;
   properties.unifiedAddressing = 1;
   properties.maxThreadsPerMultiProcessor = 2048;
@@ -139,8 +144,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
 
 cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
   if (const cudaError_t error = check_device(device); error != cudaSuccess) return finish(error);
-  const int needed =
-      std::snprintf(text, static_cast<std::size_t>(length), "0000:%02x:00.0", kFirstBus + device);
+  const int needed = std::snprintf(text, static_cast<std::size_t>(length), "0000:%02x:00.0", bus_of(device));
   return finish(needed < length ? cudaSuccess : cudaErrorInvalidValue);
 }
 

@@ -4,6 +4,7 @@
 //
 // Read once from the environment, at the first call:
 //   EMULATED_GPU_DEVICES=n        number of devices; 0 (default): cudaErrorNoDevice
+//   CUDA_VISIBLE_DEVICES=n,...    those of them that the process sees, as with CUDA; default all
 //   EMULATED_GPU_DRIVER=none      no driver: cudaErrorInsufficientDriver, counts stay untouched
 //   EMULATED_GPU_PEERS=all|none|0-1,2-3   who can access whose memory, once enabled; default all
 //   EMULATED_GPU_MEMORY=bytes     of each device; default 1 GiB

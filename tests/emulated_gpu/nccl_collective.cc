@@ -70,6 +70,10 @@ ncclResult_t find_use(const CollectiveCall& call, const void* address, bool is_w
   if (range.is_empty()) return ncclSuccess;
   const int device = call.communicator->traits().device;
   const std::string what = std::string(call.name) + (is_written ? " writes " : " reads ") + range.text();
+  if (range.begin % size_of(call.dtype) != 0) {
+    return violate(ncclInvalidArgument,
+                   what + ", which is not aligned to " + std::to_string(size_of(call.dtype)) + " bytes");
+  }
   const std::shared_ptr<Allocation> allocation = world().memory.find(address);
   if (allocation == nullptr) {
     return violate(ncclInvalidArgument, what + ", which " + world().memory.obituary(address));

@@ -52,13 +52,32 @@ void read_peers(Settings& result) {
   }
 }
 
+// Of so many devices those that are listed, up to the first that is not there.
+std::vector<int> visible_numbers(int devices) {
+  std::vector<int> numbers;
+  const char* at = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (at == nullptr) {
+    for (int device = 0; device < devices; ++device) numbers.push_back(device);
+    return numbers;
+  }
+  int number = 0;
+  int length = 0;
+  while (std::sscanf(at, "%d%n", &number, &length) == 1 && number >= 0 && number < devices) {
+    numbers.push_back(number);
+    at += length;
+    if (*at == ',') ++at;
+  }
+  return numbers;
+}
+
 Settings read_settings() {
   Settings result;
   result.has_driver = !read_choice("EMULATED_GPU_DRIVER", "present", "none");
   std::uint64_t devices = 0;
   read_number("EMULATED_GPU_DEVICES", devices);
   if (devices > 64) refuse("EMULATED_GPU_DEVICES", read("EMULATED_GPU_DEVICES"), "at most 64");
-  result.devices = static_cast<int>(devices);
+  result.numbers = visible_numbers(static_cast<int>(devices));
+  result.devices = static_cast<int>(result.numbers.size());
   read_peers(result);
   std::uint64_t memory = result.memory_bytes;
   read_number("EMULATED_GPU_MEMORY", memory);

@@ -11,7 +11,8 @@ namespace onesum::emulated {
 
 struct Settings {
   bool has_driver = true;
-  int devices = 0;
+  int devices = 0;           // that the process sees
+  std::vector<int> numbers;  // of these, among all
   bool all_are_peers = true;
   std::vector<std::pair<int, int>> peers;  // where not all are
   std::size_t memory_bytes = std::size_t{1} << 30;

@@ -62,6 +62,27 @@ TEST(EmulatedDevices, AsManyAsAskedFor) {
             "3 2 0000:12:00.0 Emulated GPU 2 13 same cudaErrorInvalidDevice cudaErrorInvalidDevice");
 }
 
+TEST(EmulatedDevices, ThoseThatMayBeSeen) {
+  const auto names = [](const char* visible) {
+    return in_child({{"EMULATED_GPU_DEVICES", "4"}, {"CUDA_VISIBLE_DEVICES", visible}},
+                    [] {
+                      int count = 0;
+                      std::string result = cudaGetErrorName(cudaGetDeviceCount(&count));
+                      for (int device = 0; device < count; ++device) {
+                        cudaDeviceProp properties;
+                        check(cudaGetDeviceProperties(&properties, device));
+                        result += std::string(", ") + properties.name;
+                      }
+                      return result;
+                    })
+        .text;
+  };
+  EXPECT_EQ(names("2"), "cudaSuccess, Emulated GPU 2");
+  EXPECT_EQ(names("3,0"), "cudaSuccess, Emulated GPU 3, Emulated GPU 0");
+  EXPECT_EQ(names("1,4,0"), "cudaSuccess, Emulated GPU 1");
+  EXPECT_EQ(names(""), "cudaErrorNoDevice");
+}
+
 std::string peers_of(const char* setting) {
   return in_child({{"EMULATED_GPU_DEVICES", "4"}, {"EMULATED_GPU_PEERS", setting}},
                   [] {

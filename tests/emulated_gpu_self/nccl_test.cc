@@ -169,6 +169,20 @@ TEST(EmulatedNccl, UsingTheStreamBeforeTheLaunchIsCompleteIsAViolation) {
   EXPECT_THAT(ended.text, HasSubstr("77 1 cudaEventRecord on stream 1 before ncclCommGetAsyncError"));
 }
 
+TEST(EmulatedNccl, SplitElementsAreAViolation) {
+  const Ended ended = in_child(counting(), [] {
+    Ranks ranks = make_ranks(1, 2);
+    init(ranks);
+    std::byte* const memory = reinterpret_cast<std::byte*>(ranks[0]->memory.get) + 2;
+    const ncclResult_t error =
+        ncclAllReduce(memory, memory, 1, ncclFloat32, ncclSum, ranks[0]->communicator, ranks[0]->stream.get);
+    const std::string result = std::to_string(error) + " " + emulated_gpu_last_violation();
+    check(ncclCommAbort(ranks[0]->communicator));
+    return result;
+  });
+  EXPECT_THAT(ended.text, HasSubstr("which is not aligned to 4 bytes"));
+}
+
 TEST(EmulatedNccl, AThreadMustNotWaitForItself) {
   const Ended init_alone = in_child(counting({{"EMULATED_GPU_INIT_SECONDS", "1"}}), [] {
     ncclUniqueId id;

@@ -26,7 +26,7 @@ struct Injected {
   const char* text;
 };
 
-class Failing : public GpuTest, public ::testing::WithParamInterface<Injected> {};
+class Failing : public EmulatedGpuTest, public ::testing::WithParamInterface<Injected> {};
 
 std::unique_ptr<CrossDeviceOps> ops_of(const std::string& algorithm) {
   if (algorithm == "one_device") return std::make_unique<ReductionToOneDevice>();
@@ -88,7 +88,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& its) { return std::string(its.param.kind) + "_" + its.param.algorithm; });
 
 // Memory that waits for reuse is given back before a GPU is said to have none left.
-class OutOfMemory : public GpuTest {};
+class OutOfMemory : public EmulatedGpuTest {};
 
 TEST_F(OutOfMemory, IsAnErrorThatSaysHowMuch) {
   const auto take = [] { return Tensor::empty(DType::kFloat32, {std::int64_t{1} << 29}, "GPU:1"); };

@@ -1,4 +1,5 @@
-// The NCCL engine on the emulated GPU, through the plug-in.
+// The NCCL engine, through the plug-in.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -11,7 +12,7 @@
 #include <gmock/gmock.h>
 
 #include "engine/gpu.h"
-#include "gpu/emulator.h"
+#include "gpu/gpus.h"
 #include "gpu/native_cases.h"
 #include "gpu/nccl_peer.h"
 #include "support/expect_error.h"
@@ -28,7 +29,8 @@ using Members = std::vector<Member>;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr int kCallersDevice = 5;
+// One that no test works on, if there are as many.
+int callers_device() { return std::min(5, static_cast<int>(gpus_here()) - 1); }
 
 constexpr Element kAdded[] = {Element::kInt8,    Element::kUInt8,  Element::kInt32,   Element::kUInt32,
                               Element::kInt64,   Element::kUInt64, Element::kFloat16, Element::kBFloat16,
@@ -44,13 +46,13 @@ Members first_devices(int count) {
   return members;
 }
 
-// Every test leaves nothing behind on the emulated GPU, breaks none of its rules, and the caller's device is
-// the current one.
+// Every test leaves nothing behind on the GPUs, breaks none of their rules, and the caller's device is the
+// current one.
 class NcclEngine : public ::testing::Test {
  protected:
   void SetUp() override {
     emulator().reset();
-    emulator().set_device(kCallersDevice);
+    emulator().set_device(callers_device());
     emulator().live(&before_);
     platform_ = open_platform();
   }
@@ -58,7 +60,7 @@ class NcclEngine : public ::testing::Test {
   void TearDown() override {
     int device = -1;
     emulator().get_device(&device);
-    EXPECT_EQ(device, kCallersDevice);
+    EXPECT_EQ(device, callers_device());
     EXPECT_EQ(count_communicators(), 0U);
     platform_.reset();
     EmulatedGpuLive live{};
@@ -104,6 +106,7 @@ class NcclEngine : public ::testing::Test {
 class NcclEngineOn : public NcclEngine, public ::testing::WithParamInterface<int> {};
 
 TEST_P(NcclEngineOn, AddsAndBroadcastsEveryType) {
+  ONESUM_NEEDS_GPUS(GetParam());
   const Members members = first_devices(GetParam());
   const int last = GetParam() - 1;
   const auto communicator = join(members);
@@ -124,6 +127,7 @@ TEST_P(NcclEngineOn, AddsAndBroadcastsEveryType) {
 INSTANTIATE_TEST_SUITE_P(Devices, NcclEngineOn, ::testing::Values(1, 2, 3, 4, 8));
 
 TEST_F(NcclEngine, BroadcastsWhatItDoesNotAdd) {
+  ONESUM_NEEDS_GPUS(2);
   const Members members = first_devices(2);
   const auto communicator = join(members);
   for (const Element element :
@@ -134,6 +138,7 @@ TEST_F(NcclEngine, BroadcastsWhatItDoesNotAdd) {
 }
 
 TEST_F(NcclEngine, SaysWhatItAdds) {
+  ONESUM_NEEDS_GPUS(2);
   for (const Element element : kAdded) EXPECT_TRUE(engine().can_sum(element)) << to_string(element);
   for (const Element element : kNotAdded) EXPECT_FALSE(engine().can_sum(element)) << to_string(element);
   EXPECT_THAT(engine().description(), ::testing::MatchesRegex("NCCL 2\\.[0-9]+\\.[0-9]+"));
@@ -148,6 +153,7 @@ TEST_F(NcclEngine, SaysWhatItAdds) {
 }
 
 TEST_F(NcclEngine, MembersMayBeAnyDevices) {
+  ONESUM_NEEDS_GPUS(7);
   const Members members{{6, 0}, {1, 1}, {4, 2}};
   const auto communicator = join(members);
   EXPECT_EQ(result_of(*communicator, members, {NativeCollective::kReduce, Element::kFloat32, 1, false, {64}}),
@@ -155,6 +161,7 @@ TEST_F(NcclEngine, MembersMayBeAnyDevices) {
 }
 
 TEST_F(NcclEngine, OneCallForEachPieceThatIsNotEmpty) {
+  ONESUM_NEEDS_EMULATOR();
   const Members members = first_devices(3);
   const auto communicator = join(members);
   await_ready(*communicator);
@@ -170,6 +177,7 @@ TEST_F(NcclEngine, OneCallForEachPieceThatIsNotEmpty) {
 }
 
 TEST_F(NcclEngine, GroupsSideBySide) {
+  ONESUM_NEEDS_GPUS(3);
   const Members here = first_devices(2);
   const Members there{{1, 0}, {2, 1}};
   const auto first = join(here);
@@ -180,6 +188,7 @@ TEST_F(NcclEngine, GroupsSideBySide) {
 }
 
 TEST_F(NcclEngine, WhatWasGivenComesToItsEnd) {
+  ONESUM_NEEDS_GPUS(2);
   const Members members = first_devices(2);
   auto communicator = join(members);
   await_ready(*communicator);
@@ -194,6 +203,7 @@ TEST_F(NcclEngine, WhatWasGivenComesToItsEnd) {
 }
 
 TEST_F(NcclEngine, TwoProcesses) {
+  ONESUM_NEEDS_GPUS(4);
   const Members here{{0, 0}, {1, 2}};
   const Members there{{2, 1}, {3, 3}};
   const NativeEngine::Id id = engine().make_id();
@@ -214,6 +224,7 @@ TEST_F(NcclEngine, JoiningDoesNotWait) {
 }
 
 TEST_F(NcclEngine, AbortWhileJoining) {
+  ONESUM_NEEDS_GPUS(2);
   const auto alone = engine().join(engine().make_id(), 3, Members{{0, 0}, {1, 1}});
   EXPECT_FALSE(alone->is_ready());
   EXPECT_FALSE(alone->is_aborted());
@@ -224,6 +235,7 @@ TEST_F(NcclEngine, AbortWhileJoining) {
 }
 
 TEST_F(NcclEngine, RefusedByTheLibrary) {
+  ONESUM_NEEDS_EMULATOR();
   expect_error([&] { engine().join(engine().make_id(), 2, Members{{2, 0}, {3, 9}}); },
                ErrorCode::kUnavailable, {"NCCL 2.", "GPU:3", "joining", "invalid argument", "rank 9 of 2"});
   EXPECT_EQ(count_communicators(), 0U);
@@ -236,6 +248,7 @@ TEST_F(NcclEngine, RefusedByTheLibrary) {
 }
 
 TEST_F(NcclEngine, WorkRefusedByTheLibrary) {
+  ONESUM_NEEDS_EMULATOR();
   const auto communicator = join(first_devices(2));
   await_ready(*communicator);
   std::byte of_the_host[4];
@@ -253,6 +266,7 @@ TEST_F(NcclEngine, WorkRefusedByTheLibrary) {
 }
 
 TEST_F(NcclEngine, FailureOfJoining) {
+  ONESUM_NEEDS_EMULATOR();
   emulator().fail("comm_init", 0, 0);
   const auto communicator = join({{3, 0}});
   expect_error([&] { poll_to_the_end(*communicator); }, ErrorCode::kUnavailable,
@@ -263,12 +277,14 @@ TEST_F(NcclEngine, FailureOfJoining) {
 }
 
 TEST_F(NcclEngine, FailureOfJoiningOfOneOfThree) {
+  ONESUM_NEEDS_EMULATOR();
   emulator().fail("comm_init", 1, 0);
   const auto communicator = join(first_devices(3));
   expect_error([&] { poll_to_the_end(*communicator); }, ErrorCode::kUnavailable, {"NCCL 2.", "GPU:"});
 }
 
 TEST_F(NcclEngine, FailureWhileItWorks) {
+  ONESUM_NEEDS_EMULATOR();
   const Members members = first_devices(2);
   const auto communicator = join(members);
   await_ready(*communicator);
@@ -284,6 +300,7 @@ TEST_F(NcclEngine, FailureWhileItWorks) {
 }
 
 TEST_F(NcclEngine, AbortEndsWhatHangs) {
+  ONESUM_NEEDS_EMULATOR();
   const Members members = first_devices(3);
   const auto communicator = join(members);
   await_ready(*communicator);
@@ -306,6 +323,7 @@ TEST_F(NcclEngine, AbortEndsWhatHangs) {
 }
 
 TEST_F(NcclEngine, WhatHangsEndsWithTheCommunicator) {
+  ONESUM_NEEDS_EMULATOR();
   const Members members = first_devices(2);
   auto communicator = join(members);
   await_ready(*communicator);
@@ -323,6 +341,7 @@ TEST_F(NcclEngine, WhatHangsEndsWithTheCommunicator) {
 
 // Threads that abort at any moment, two at once, while another polls and gives.
 TEST_F(NcclEngine, AbortAtAnyMoment) {
+  ONESUM_NEEDS_GPUS(2);
   const Members members = first_devices(2);
   for (int round = 0; round < 30; ++round) {
     const auto communicator = join(members);
@@ -351,6 +370,7 @@ TEST_F(NcclEngine, AbortAtAnyMoment) {
 }
 
 TEST_F(NcclEngine, PeerDies) {
+  ONESUM_NEEDS_EMULATOR();
   const Members here = first_devices(2);
   const NativeEngine::Id id = engine().make_id();
   const NcclPeer peer = NcclPeer::idle(id, 3, Members{{2, 2}});
@@ -368,6 +388,7 @@ TEST_F(NcclEngine, PeerDies) {
 }
 
 TEST_F(NcclEngine, PeerDiesBeforeItIsNeeded) {
+  ONESUM_NEEDS_EMULATOR();
   const NativeEngine::Id id = engine().make_id();
   const NcclPeer peer = NcclPeer::idle(id, 2, Members{{2, 1}});
   const auto communicator = engine().join(id, 2, Members{{0, 0}});
@@ -377,6 +398,7 @@ TEST_F(NcclEngine, PeerDiesBeforeItIsNeeded) {
 }
 
 TEST_F(NcclEngine, PeerThatIsStoppedIsNotWaitedFor) {
+  ONESUM_NEEDS_GPUS(3);
   const Members here{{0, 0}};
   const NativeEngine::Id id = engine().make_id();
   const NcclPeer peer = NcclPeer::idle(id, 2, Members{{2, 1}});

@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
-#include "gpu/emulator.h"
+#include "gpu/gpus.h"
 #include "gpu/nccl_peer.h"
 #include "support/waiting.h"
 
@@ -40,7 +40,12 @@ class Folder {
   std::filesystem::path path_;
 };
 
-TEST(NcclLibrary, SaysWhichItIs) {
+class NcclLibrary : public ::testing::Test {
+ protected:
+  void SetUp() override { ONESUM_NEEDS_EMULATOR(); }
+};
+
+TEST_F(NcclLibrary, SaysWhichItIs) {
   const Folder folder;
   folder.add_nccl(emulator().file);
   NcclPeer::Environment environment = folder.environment();
@@ -49,7 +54,7 @@ TEST(NcclLibrary, SaysWhichItIs) {
               AllOf(HasSubstr("found NCCL 2."), HasSubstr(folder.path().string() + "/lib")));
 }
 
-TEST(NcclLibrary, TooOld) {
+TEST_F(NcclLibrary, TooOld) {
   const Folder folder;
   folder.add_nccl(ONESUM_NCCL_STAND_INS "/old/libnccl.so.2");
   EXPECT_THAT(
@@ -58,7 +63,7 @@ TEST(NcclLibrary, TooOld) {
             HasSubstr("2.17.1"), HasSubstr("expected 2.18.0 or later")));
 }
 
-TEST(NcclLibrary, NoLibrary) {
+TEST_F(NcclLibrary, NoLibrary) {
   const Folder folder;
   std::ofstream(folder.path() / "libnccl.so.2") << "no library";
   EXPECT_THAT(
@@ -66,7 +71,7 @@ TEST(NcclLibrary, NoLibrary) {
       AllOf(HasSubstr("error: NCCL cannot be used"), HasSubstr(folder.path().string() + "/libnccl.so.2")));
 }
 
-TEST(NcclLibrary, Missing) {
+TEST_F(NcclLibrary, Missing) {
   const Folder folder;
   const std::string said = NcclPeer::looking_without_list(folder.environment()).wait();
   if (said.starts_with("found"))
@@ -75,7 +80,7 @@ TEST(NcclLibrary, Missing) {
                           HasSubstr("No such file")));
 }
 
-TEST(NcclLibrary, ThatDoesNotReturnIsNotWaitedFor) {
+TEST_F(NcclLibrary, ThatDoesNotReturnIsNotWaitedFor) {
   const HangGuard guard;
   const Folder folder;
   folder.add_nccl(ONESUM_NCCL_STAND_INS "/stuck/libnccl.so.2");

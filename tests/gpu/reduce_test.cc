@@ -26,11 +26,12 @@ std::unique_ptr<CrossDeviceOps> ops_of(const std::string& algorithm) {
 
 TEST_P(OnGpus, HasTheBitsOfTheHost) {
   const auto& [algorithm, devices] = GetParam();
+  ONESUM_NEEDS_GPUS(devices);
   const std::unique_ptr<CrossDeviceOps> ops = ops_of(algorithm);
   std::uint64_t seed = 1;
   for (const DType dtype : kSummable) {
     for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kMean}) {
-      for (const std::int64_t elements : {0, 1, 7, 1000, 70001}) {
+      for (const std::int64_t elements : {0, 1, 7, 20011}) {
         const PerReplica here = random_value(dtype, {elements}, cpus(devices), ++seed, Fill::kWild);
         const PerReplica there = moved(here, gpus(devices));
         const Mirrored found = ops->reduce(op, there, there);

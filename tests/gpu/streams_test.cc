@@ -61,7 +61,7 @@ class Streams : public GpuTest, public ::testing::WithParamInterface<const char*
 
 TEST_P(Streams, AreWaitedForAndWait) {
   const std::unique_ptr<CrossDeviceOps> its = ops();
-  for (const std::size_t devices : {1U, 2U, 4U}) {
+  for (const std::size_t devices : possible({1, 2, 4})) {
     Callers callers(devices);
     for (int round = 0; round < 3; ++round) {
       callers.fill();
@@ -88,6 +88,7 @@ INSTANTIATE_TEST_SUITE_P(All, Streams,
 class EarlyReturn : public GpuTest {};
 
 TEST_F(EarlyReturn, WhereEveryTensorHasAStream) {
+  ONESUM_NEEDS_GPUS(2);
   for (const char* algorithm : {"one_device", "nccl"}) {
     std::unique_ptr<CrossDeviceOps> ops = std::make_unique<ReductionToOneDevice>();
     if (algorithm == std::string("nccl")) ops = std::make_unique<NcclAllReduce>();
@@ -109,6 +110,7 @@ TEST_F(EarlyReturn, WhereEveryTensorHasAStream) {
 
 // What is prepared runs again before its last run is done, in the same memory.
 TEST_F(EarlyReturn, OfPreparedCalls) {
+  ONESUM_NEEDS_GPUS(3);
   ReductionToOneDevice ops("GPU:1");
   Callers callers(3);
   std::vector<PerReplica> values = {callers.value()};
@@ -122,6 +124,7 @@ std::unique_ptr<CrossDeviceOps> with_temporaries() { return std::make_unique<Hie
 
 // An object may go before what it gave to the GPUs is done.
 TEST_F(EarlyReturn, OutlivesItsObject) {
+  ONESUM_NEEDS_GPUS(4);
   Callers callers(4);
   callers.fill();
   std::vector<PerReplica> values = {callers.value()};
@@ -131,6 +134,7 @@ TEST_F(EarlyReturn, OutlivesItsObject) {
 
 // Callers whose streams know nothing of each other share the temporaries of one object.
 TEST_F(EarlyReturn, OfCallersInTurns) {
+  ONESUM_NEEDS_GPUS(4);
   const std::unique_ptr<CrossDeviceOps> ops = with_temporaries();
   Callers first(4), second(4);
   for (int turn = 0; turn < 5; ++turn) {
@@ -146,6 +150,7 @@ TEST_F(EarlyReturn, OfCallersInTurns) {
 
 // Results that the host writes wait for their streams, too.
 TEST_F(EarlyReturn, NotOfMergedRows) {
+  ONESUM_NEEDS_GPUS(2);
   CommunicationOptions options;
   options.sparse_rows = SparseRows::kMergeDuplicates;
   const std::vector<PerReplica> values = {PerReplica(std::vector<Value>{
@@ -170,6 +175,7 @@ TEST_F(EarlyReturn, NotOfMergedRows) {
 
 // A result of the library's has no stream: whoever gets it may use it at once.
 TEST_F(EarlyReturn, NotWithFreshResults) {
+  ONESUM_NEEDS_GPUS(2);
   Callers callers(2);
   callers.fill();
   const PerReplica value = callers.value();

@@ -8,8 +8,8 @@
 
 #include <onesum/onesum.h>
 
-#include "gpu/emulator.h"
-#include "processes/workers.h"
+#include "gpu/gpus.h"
+#include "gpu_processes/gpu_workers.h"
 #include "support/bits.h"
 #include "support/tensors.h"
 
@@ -52,7 +52,6 @@ std::string check(const Mirrored& sum, std::size_t elements, const std::vector<i
   for (const Value& value : sum.values()) {
     if (contents<float>(std::get<Tensor>(value).copied_to("CPU:0")) != expected) return "wrong sum";
   }
-  if (emulator().violations() != 0) return emulator().last_violation();
   return {};
 }
 
@@ -71,11 +70,10 @@ TEST_P(GpuWorkers, AddUp) {
           if (!wrong.empty()) return std::to_string(elements) + " elements: " + wrong;
         }
       }
-      return "good";
+      return kGood;
     };
-    for (const WorkerEnd& end : run_workers(kWorkers, body, Environment{{"ONESUM_TRANSPORT", transport}})) {
-      EXPECT_EQ(end.text, "good") << transport << ", signal " << end.signal;
-    }
+    SCOPED_TRACE(transport);
+    expect_good(kWorkers, body, {{"ONESUM_TRANSPORT", transport}});
   }
 }
 
@@ -107,14 +105,15 @@ TEST(GpuWorkersBits, AreThoseOfCpus) {
         if (!same_bits(back, bytes_of(std::get<Tensor>(expected.values()[g])))) return "other bits";
       }
     }
-    return "good";
+    return kGood;
   };
-  for (const WorkerEnd& end : run_workers(kWorkers, body)) EXPECT_EQ(end.text, "good") << end.signal;
+  expect_good(kWorkers, body);
 }
 
 // A collective that hangs on one worker is ended by the call's deadline on both, and after shrink() all goes
 // on.
 TEST(GpuWorkersFailures, AHangEndsByTheDeadline) {
+  ONESUM_NEEDS_EMULATOR();
   const auto body = [&](int rank) -> std::string {
     Cluster cluster = Cluster::from_environment();
     CommunicationOptions options;
@@ -138,34 +137,9 @@ TEST(GpuWorkersFailures, AHangEndsByTheDeadline) {
     const auto ops = ops_of("nccl", again);
     const PerReplica value = own_value(1000, rank);
     const std::string wrong = check(ops->reduce(ReduceOp::kSum, value, value), 1000, {0, 1, 2, 3});
-    return wrong.empty() ? "good" : wrong;
+    return wrong.empty() ? kGood : wrong;
   };
-  for (const WorkerEnd& end : run_workers(kWorkers, body)) EXPECT_EQ(end.text, "good") << end.signal;
-}
-
-// A worker that dies inside a collective is named, and the survivor goes on alone.
-TEST(GpuWorkersFailures, ADeathEndsTheCall) {
-  const auto body = [&](int rank) -> std::string {
-    Cluster cluster = Cluster::from_environment();
-    {
-      const auto ops = ops_of("nccl", cluster);
-      const PerReplica value = own_value(1000, rank);
-      ops->reduce(ReduceOp::kSum, value, value);
-      if (rank == 1) std::_Exit(3);
-      try {
-        ops->reduce(ReduceOp::kSum, value, value);
-        return "no error";
-      } catch (const Error& error) {
-        if (std::string(error.what()).find("task:1") == std::string::npos) return error.what();
-      }
-    }
-    const Cluster alone = cluster.shrink();
-    MultiWorkerAllReduce ops({"/job:worker/task:0"}, 2, {{"nccl", 1, -1}}, 0, 0, 10, alone);
-    const PerReplica value = own_value(1000, rank);
-    const std::string wrong = check(ops.reduce(ReduceOp::kSum, value, value), 1000, {0, 1});
-    return wrong.empty() ? "good" : wrong;
-  };
-  EXPECT_EQ(run_workers(kWorkers, body).front().text, "good");
+  expect_good(kWorkers, body);
 }
 
 }  // namespace

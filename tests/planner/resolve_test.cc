@@ -183,9 +183,9 @@ TEST(Place, OnDevicesOfTheWorkersOnly) {
 
 TEST(Place, OnHostsThatAreNotAmongTheDevices) {
   Placement placement = two_workers();
-  placement.hosts = {placement.devices[0], placement.devices[2]};
+  placement.others = {placement.devices[0], placement.devices[2]};
   placement.devices = {placement.devices[1], placement.devices[3]};
-  EXPECT_EQ(place("/task:1/CPU:0", placement, "x"), placement.hosts[1]);
+  EXPECT_EQ(place("/task:1/CPU:0", placement, "x"), placement.others[1]);
   expect_error([&] { place("CPU:2", placement, "x"); }, ErrorCode::kInvalidArgument, {"CPU:2"});
 }
 

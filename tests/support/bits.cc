@@ -139,9 +139,9 @@ void fill(std::span<std::byte> memory, DType dtype, Fill how, std::uint64_t seed
 }
 
 Tensor random_tensor(DType dtype, Shape shape, const Device& device, std::uint64_t seed, Fill how) {
-  Tensor tensor = Tensor::empty(dtype, std::move(shape), device);
-  fill({static_cast<std::byte*>(tensor.memory()), tensor.bytes()}, dtype, how, seed);
-  return tensor;
+  std::vector<std::byte> bytes(shape.elements() * size_of(dtype));
+  fill(bytes, dtype, how, seed);
+  return Tensor::borrow(bytes.data(), dtype, std::move(shape), "CPU:0").copied_to(device);
 }
 
 PerReplica random_value(DType dtype, const Shape& shape, const std::vector<std::string>& devices,
@@ -177,7 +177,8 @@ PerReplica random_value(DType dtype, const Shape& shape, const std::vector<std::
 }
 
 ::testing::AssertionResult same_bits(const Tensor& found, std::span<const std::byte> expected) {
-  return same_bits(found.dtype(), {static_cast<const std::byte*>(found.memory()), found.bytes()}, expected);
+  const Tensor here = on_host(found);
+  return same_bits(here.dtype(), {static_cast<const std::byte*>(here.memory()), here.bytes()}, expected);
 }
 
 std::vector<std::byte> simulated(const CrossDeviceOps& ops, ReduceOp op, const PerReplica& value,

@@ -1,7 +1,5 @@
 #include "support/tensors.h"
 
-#include <cstring>
-
 namespace onesum::testing {
 
 std::vector<std::string> cpus(std::size_t count) {
@@ -14,9 +12,19 @@ std::string full_name(std::size_t index) {
   return "/job:localhost/replica:0/task:0/device:CPU:" + std::to_string(index);
 }
 
+Tensor on_host(const Tensor& tensor) {
+  return tensor.device().type() == "GPU" ? tensor.copied_to("CPU:0") : tensor;
+}
+
 std::vector<std::byte> bytes_of(const Tensor& tensor) {
-  const auto* const memory = static_cast<const std::byte*>(tensor.memory());
-  return {memory, memory + tensor.bytes()};
+  const Tensor here = on_host(tensor);
+  const auto* const memory = static_cast<const std::byte*>(here.memory());
+  return {memory, memory + here.bytes()};
+}
+
+Tensor filled_with(int byte, DType dtype, const Shape& shape, const Device& device) {
+  std::vector<std::byte> bytes(shape.elements() * size_of(dtype), static_cast<std::byte>(byte));
+  return Tensor::borrow(bytes.data(), dtype, shape, "CPU:0").copied_to(device);
 }
 
 IndexedSlices slices(const std::vector<std::vector<float>>& rows, const std::vector<std::int64_t>& indices,
@@ -40,14 +48,20 @@ PerReplica blank_results(ReduceOp op, const PerReplica& value, const std::vector
   std::vector<Tensor> tensors;
   for (const std::string& device : devices) {
     const Tensor& model = value.tensor(0);
-    tensors.push_back(Tensor::empty(result_dtype(op, model.dtype()), model.shape(), device));
-    if (tensors.back().bytes() > 0) std::memset(tensors.back().memory(), 0xa5, tensors.back().bytes());
+    tensors.push_back(filled_with(0xa5, result_dtype(op, model.dtype()), model.shape(), device));
   }
   return PerReplica(std::move(tensors));
 }
 
 std::vector<ValueDestination> one_pair(const PerReplica& value, const Destination& destination) {
   return {{value, destination}};
+}
+
+std::vector<ValueDestination> to_own_devices(const std::vector<PerReplica>& values) {
+  std::vector<ValueDestination> pairs;
+  pairs.reserve(values.size());
+  for (const PerReplica& value : values) pairs.push_back({value, value});
+  return pairs;
 }
 
 }  // namespace onesum::testing

@@ -1,4 +1,4 @@
-// For tests: tensors on the CPU devices of this process, and what is in them.
+// For tests: tensors on devices of this process, and what is in them.
 #pragma once
 
 #include <cstddef>
@@ -52,13 +52,21 @@ PerReplica vectors(const std::vector<std::vector<T>>& values) {
   return PerReplica(std::move(tensors));
 }
 
+// The tensor itself if the host can read it, else a copy.
+Tensor on_host(const Tensor& tensor);
+
+// Of a tensor on any device, as is what is below.
 template <class T>
 std::vector<T> contents(const Tensor& tensor) {
-  const auto data = tensor.data<T>();
+  const Tensor here = on_host(tensor);
+  const auto data = here.data<T>();
   return {data.begin(), data.end()};
 }
 
 std::vector<std::byte> bytes_of(const Tensor& tensor);
+
+// A tensor whose bytes are all this one.
+Tensor filled_with(int byte, DType dtype, const Shape& shape, const Device& device);
 
 // Rows at indices, on one device.
 IndexedSlices slices(const std::vector<std::vector<float>>& rows, const std::vector<std::int64_t>& indices,
@@ -71,5 +79,8 @@ std::vector<Device> devices_of(const DistributedValues& values);
 PerReplica blank_results(ReduceOp op, const PerReplica& value, const std::vector<std::string>& devices);
 
 std::vector<ValueDestination> one_pair(const PerReplica& value, const Destination& destination);
+
+// Each value with itself as its destination.
+std::vector<ValueDestination> to_own_devices(const std::vector<PerReplica>& values);
 
 }  // namespace onesum::testing

@@ -20,13 +20,12 @@ std::string version_text(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
-std::string versions() {
+GpuVersions find_versions() {
   int runtime = 0;
   int driver = 0;
   cudaRuntimeGetVersion(&runtime);
   cudaDriverGetVersion(&driver);
-  return "CUDA " + version_text(runtime) +
-         (driver == 0 ? ", no driver" : ", driver for " + version_text(driver));
+  return {version_text(runtime), driver == 0 ? std::string() : version_text(driver)};
 }
 
 class CudaPlatform final : public GpuPlatform {
@@ -46,7 +45,13 @@ class CudaPlatform final : public GpuPlatform {
     return *native_;
   }
 
-  std::string description() const override { return versions(); }
+  GpuTraits traits(int index) const override {
+    cudaDeviceProp properties;
+    require(cudaGetDeviceProperties(&properties, index), index, "asking for its properties");
+    return {properties.name, std::to_string(properties.major) + "." + std::to_string(properties.minor),
+            properties.totalGlobalMem};
+  }
+  GpuVersions versions() const override { return find_versions(); }
 
  private:
   CudaEngine& engine(int index) {
@@ -82,7 +87,7 @@ extern "C" __attribute__((visibility("default"))) GpuPlatform* onesum_open_gpus(
   const cudaError_t error = cudaGetDeviceCount(&devices);
   if (error != cudaSuccess || devices == 0) {
     cudaGetLastError();
-    reason = cuda::versions() + ": " +
+    reason = to_string(cuda::find_versions()) + ": " +
              (error == cudaSuccess
                   ? std::string("no GPU")
                   : std::string(cudaGetErrorString(error)) + " (" + cudaGetErrorName(error) + ")");

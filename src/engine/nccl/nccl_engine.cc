@@ -42,6 +42,7 @@ class NcclEngine final : public NativeEngine {
   bool can_sum(Element element) const noexcept override { return sum_type(element).has_value(); }
 
   std::string description() const override { return library_->name(); }
+  std::string file() const override { return library_->file; }
 
  private:
   std::function<cuda::CudaEngine&(int)> device_;

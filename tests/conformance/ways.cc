@@ -1,21 +1,14 @@
-#include "ways.h"
+#include "conformance/ways.h"
 
 #include <algorithm>
-#include <cstring>
+
+#include "support/tensors.h"
 
 namespace onesum::testing {
 namespace {
 
-Tensor deep_copy(const Tensor& tensor) {
-  Tensor copy = Tensor::empty(tensor.dtype(), tensor.shape(), tensor.device());
-  if (tensor.bytes() > 0) std::memcpy(copy.memory(), tensor.memory(), tensor.bytes());
-  return copy;
-}
-
 Tensor blank(ReduceOp op, const Tensor& like) {
-  Tensor tensor = Tensor::empty(result_dtype(op, like.dtype()), like.shape(), like.device());
-  if (tensor.bytes() > 0) std::memset(tensor.memory(), 0x5a, tensor.bytes());
-  return tensor;
+  return filled_with(0x5a, result_dtype(op, like.dtype()), like.shape(), like.device());
 }
 
 PerReplica results_for(ReduceOp op, const PerReplica& value, Way way) {
@@ -43,7 +36,8 @@ bool is_possible(Way way, ReduceOp op, const PerReplica& value) {
 
 PerReplica deep_copy(const PerReplica& value) {
   std::vector<Tensor> tensors;
-  for (std::size_t r = 0; r < value.size(); ++r) tensors.push_back(deep_copy(value.tensor(r)));
+  for (std::size_t r = 0; r < value.size(); ++r)
+    tensors.push_back(value.tensor(r).copied_to(value.tensor(r).device()));
   return PerReplica(std::move(tensors));
 }
 
