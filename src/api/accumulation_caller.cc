@@ -4,7 +4,7 @@
 
 #include <onesum/error.h>
 
-#include "api/engines.h"
+#include "api/copies.h"
 
 namespace onesum::api {
 
@@ -12,10 +12,10 @@ std::byte* AccumulationCaller::call(const Arguments& arguments) {
   const planner::Planned& planned = bound_.planned();
   const planner::Stream& stream = planned.streams[planned.pack_streams[arguments.pack].front()];
   const std::vector<Tensor> components = components_of(stream, arguments);
-  Tensor result = function_(components);
+  const Tensor result = function_(components);
   check(result, components.front(), stream.pair);
-  results_.push_back(result);
-  return static_cast<std::byte*>(result.memory());
+  results_.push_back(ready_on(result, planned.devices[static_cast<std::size_t>(arguments.device)]));
+  return static_cast<std::byte*>(results_.back().memory());
 }
 
 // The caller's own tensors as they are; what other processes sent lies where the function works.
@@ -43,7 +43,6 @@ void AccumulationCaller::check(const Tensor& result, const Tensor& first, std::s
                     ", expected " + std::string(to_string(first.dtype())) + " " + first.shape().to_string() +
                     " as the components it was given");
   }
-  engine_of(result.device());
 }
 
 }  // namespace onesum::api
