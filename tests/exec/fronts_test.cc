@@ -30,11 +30,12 @@ struct IdleQueue final : engine::Queue {
 };
 
 struct IdleEngine final : engine::QueuedEngine {
+  explicit IdleEngine(int number) : its_index(number) {}
   std::string_view device_type() const noexcept override { return "GPU"; }
   void* allocate(std::size_t /*bytes*/) override { return nullptr; }
   void release(void* /*memory*/, std::size_t /*bytes*/) noexcept override {}
   std::string description() const override { return "idle"; }
-  int index() const noexcept override { return 0; }
+  int index() const noexcept override { return its_index; }
   bool reaches(const engine::QueuedEngine& /*other*/) const noexcept override { return true; }
   void* allocate_staging(std::size_t /*bytes*/) override { return nullptr; }
   void release_staging(void* /*memory*/, std::size_t /*bytes*/) noexcept override {}
@@ -46,13 +47,14 @@ struct IdleEngine final : engine::QueuedEngine {
   void record(void* /*stream*/, engine::Mark& /*mark*/) override {}
   void let_wait(void* /*stream*/, engine::Mark& /*mark*/) override {}
 
+  int its_index;
   IdleQueue queues_of_lanes[3];
 };
 
 struct IdleCommunicator final : engine::Communicator {
-  std::size_t devices() const noexcept override { return 1; }
-  int device(std::size_t /*number*/) const noexcept override { return 0; }
-  engine::Queue& queue(std::size_t /*device*/) noexcept override { return its_queue; }
+  std::size_t devices() const noexcept override { return std::size(queues); }
+  int device(std::size_t number) const noexcept override { return static_cast<int>(number); }
+  engine::Queue& queue(std::size_t device) noexcept override { return queues[device]; }
   bool is_ready() override { return true; }
   bool take_turn() override { return true; }
   void give(const engine::NativeWork& /*work*/) override {}
@@ -60,7 +62,7 @@ struct IdleCommunicator final : engine::Communicator {
   bool is_aborted() const noexcept override { return false; }
   void rejoin(const engine::NativeId& /*id*/) override {}
 
-  IdleQueue its_queue;
+  IdleQueue queues[2];
 };
 
 class FrontsTest : public ::testing::Test {
@@ -68,7 +70,7 @@ class FrontsTest : public ::testing::Test {
   static constexpr exec::Unit kGpu = 1;
 
   FrontsTest() {
-    program_.queued = {&engine_};
+    program_.queued = {&engine_, &other_};
     fronts_ = std::make_unique<exec::Fronts>(program_, 1, 3);
   }
 
@@ -81,7 +83,8 @@ class FrontsTest : public ::testing::Test {
   }
   IdleQueue& queue(std::size_t lane) { return engine_.queues_of_lanes[lane]; }
 
-  IdleEngine engine_;
+  IdleEngine engine_{0};
+  IdleEngine other_{1};
   IdleCommunicator communicator_;
   exec::Program program_;
   std::unique_ptr<exec::Fronts> fronts_;
@@ -93,11 +96,18 @@ TEST_F(FrontsTest, QueuesWaitForACollectiveOfThisProcess) {
   EXPECT_EQ(queue(0).waited_for.size(), 1U);
 }
 
+TEST_F(FrontsTest, ACollectiveWaitsForTheLaneOnAllDevices) {
+  run_collective(false);
+  const engine::Mark* const done = queue(0).recorded.back();
+  EXPECT_EQ(communicator_.queues[0].waited_for.front(), done);
+  EXPECT_EQ(communicator_.queues[1].waited_for.front(), done);
+}
+
 // Nobody knows when the others come: a queue that waited would hold up whatever else it is given.
 TEST_F(FrontsTest, TheHostWaitsForACollectiveWithOtherProcesses) {
   run_collective(true);
   EXPECT_FALSE(fronts_->move(0, 0, kGpu));
-  communicator_.its_queue.recorded.back()->reached = true;
+  communicator_.queues[0].recorded.back()->reached = true;
   EXPECT_TRUE(fronts_->move(0, 0, kGpu));
   EXPECT_TRUE(queue(0).waited_for.empty());
 }
@@ -106,9 +116,18 @@ TEST_F(FrontsTest, AnotherLaneWaitsForACollectiveWithOtherProcessesOnTheHost) {
   run_collective(true);
   fronts_->move(0, 1, kGpu);
   EXPECT_FALSE(fronts_->follow(0, 1, 0));
-  communicator_.its_queue.recorded.back()->reached = true;
+  communicator_.queues[0].recorded.back()->reached = true;
   EXPECT_TRUE(fronts_->follow(0, 1, 0));
   EXPECT_TRUE(queue(1).waited_for.empty());
+}
+
+TEST_F(FrontsTest, WhoIsFollowedAgainBringsWhatItWasGivenSince) {
+  for (const std::uint32_t lane : {0U, 1U}) fronts_->move(0, lane, kGpu);
+  for (const std::size_t times : {1U, 2U}) {
+    fronts_->give(0, 0);
+    EXPECT_TRUE(fronts_->follow(0, 1, 0));
+    EXPECT_EQ(queue(0).recorded.size(), times);
+  }
 }
 
 // Lane 1 follows lane 0 twice, which has followed lane 2 meanwhile: then it follows lane 2, too.

@@ -97,19 +97,21 @@ TEST_F(EarlyReturn, OutlivesItsObject) {
   callers.expect(10);
 }
 
-// Callers whose streams know nothing of each other share the temporaries of one object.
+// Callers whose streams know nothing of each other share the temporaries of one object. The result is where
+// the last step is: nothing goes back to where the first one was.
 TEST_F(EarlyReturn, OfCallersInTurns) {
   const std::unique_ptr<CrossDeviceOps> ops = with_temporaries();
-  Callers first(4), second(4);
+  Callers from[] = {Callers(4), Callers(4)};
+  Callers to[] = {Callers(1), Callers(1)};
   for (int turn = 0; turn < 5; ++turn) {
-    for (Callers* const callers : {&first, &second}) {
-      callers->fill();
-      std::vector<PerReplica> values = {callers->value()};
-      ops->batch_reduce_into(ReduceOp::kSum, values, values);
+    for (const std::size_t caller : {0U, 1U}) {
+      from[caller].fill();
+      const std::vector<PerReplica> values = {from[caller].value()};
+      std::vector<PerReplica> results = {to[caller].value()};
+      ops->batch_reduce_into(ReduceOp::kSum, values, results);
     }
   }
-  first.expect(10);
-  second.expect(10);
+  for (Callers& caller : to) caller.expect(10);
 }
 
 // Results that the host writes wait for their streams, too.
@@ -141,7 +143,8 @@ TEST_F(EarlyReturn, NotWithFreshResults) {
   Callers callers(2);
   callers.fill();
   const PerReplica value = callers.value();
-  const Mirrored sum = NcclAllReduce().reduce(ReduceOp::kSum, value, value);
+  NcclAllReduce ops;
+  const Mirrored sum = ops.reduce(ReduceOp::kSum, value, value);
   EXPECT_EQ(contents<float>(std::get<Tensor>(sum.values()[1]).copied_to("CPU:0")),
             std::vector<float>(Callers::kElements, 3));
 }

@@ -1,11 +1,15 @@
 // The caller's streams in worker processes, and those that an emulated GPU has in a process of its own only.
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <new>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <onesum/onesum.h>
 
@@ -71,6 +75,34 @@ TEST(StreamsOfWorkers, DoNotWaitForOthers) {
   expect_good(run_workers(kWorkers, body), "a hang");
 }
 
+// One who waits for a collective hears that the others will not come, though their GPUs are well.
+TEST(StreamsOfWorkers, EndWithTheEpoch) {
+  void* const shared =
+      mmap(nullptr, sizeof(std::atomic<bool>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(shared, MAP_FAILED);
+  auto* const has_heard = new (shared) std::atomic<bool>(false);
+  const auto body = [&](int rank) -> std::string {
+    const Cluster cluster = Cluster::from_environment();
+    const auto ops = ops_of("nccl", cluster);
+    Callers callers(2);
+    callers.fill();
+    std::vector<PerReplica> values = {callers.value()};
+    ops->batch_reduce_into(ReduceOp::kSum, values, values);
+    if (rank == 1) values = {PerReplica(vector_of<float>({1}, "GPU:0"))};
+    try {
+      ops->batch_reduce_into(ReduceOp::kSum, values, values);
+      return "no error";
+    } catch (const Error& error) {
+      if (std::string(error.what()).find("differently") == std::string::npos) return error.what();
+    }
+    if (rank == 0) has_heard->store(true);
+    while (!has_heard->load()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return violation();
+  };
+  expect_good(run_workers(kWorkers, body), "another call");
+  munmap(shared, sizeof(std::atomic<bool>));
+}
+
 // The default stream of each GPU, which other streams of the process may wait for. Ours do not.
 const Environment kWithDefaultStream = {{"EMULATED_GPU_ALLOW_DEFAULT_STREAM", "1"}};
 
@@ -79,8 +111,10 @@ TEST(DefaultStreams, AreThoseOfTheirDevices) {
     Callers callers(3, StreamKind::kDefault);
     callers.fill();
     std::vector<PerReplica> values = {callers.value()};
-    NcclAllReduce().batch_reduce_into(ReduceOp::kSum, values, values);
-    ReductionToOneDevice().batch_reduce_into(ReduceOp::kMean, values, values);
+    NcclAllReduce nccl;
+    ReductionToOneDevice ours;
+    nccl.batch_reduce_into(ReduceOp::kSum, values, values);
+    ours.batch_reduce_into(ReduceOp::kMean, values, values);
     if (callers.read() != std::vector<float>{6, 6, 6}) return "wrong sum";
     return violation();
   };

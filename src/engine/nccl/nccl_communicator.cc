@@ -120,7 +120,7 @@ std::shared_ptr<NcclCommunicator::Handles> NcclCommunicator::make_handles() cons
 
 NcclCommunicator::~NcclCommunicator() {
   if (handles_ == nullptr) return;
-  end_in_time(handles_, failure_.empty() ? &Handles::finish : &Handles::abort);
+  end_in_time(handles_, &Handles::finish);
   turn_->leave(this);
 }
 
