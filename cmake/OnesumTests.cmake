@@ -127,7 +127,9 @@ function(onesum_test_program folder label timeout)
   target_link_libraries(${name} PRIVATE onesum_test_flags GTest::gmock_main)
   if(folder STREQUAL "gpu_processes")
     target_sources(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests/processes/workers.cc"
+      "${PROJECT_SOURCE_DIR}/tests/gpu/callers.cc" "${PROJECT_SOURCE_DIR}/tests/gpu/cuda_calls.cc"
       "${PROJECT_SOURCE_DIR}/tests/gpu/emulator.cc" "${PROJECT_SOURCE_DIR}/tests/gpu/gpus.cc")
+    target_include_directories(${name} SYSTEM PRIVATE ${ONESUM_CUDA_INCLUDE_DIRS})
     onesum_gpu_tests(${name} ${folder} ${label} ${timeout})
   elseif(folder STREQUAL "gpu")
     target_include_directories(${name} SYSTEM PRIVATE ${ONESUM_CUDA_INCLUDE_DIRS})

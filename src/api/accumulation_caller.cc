@@ -4,8 +4,7 @@
 
 #include <onesum/error.h>
 
-#include "api/engines.h"
-#include "api/tensor_state.h"
+#include "api/copies.h"
 
 namespace onesum::api {
 
@@ -13,15 +12,10 @@ std::byte* AccumulationCaller::call(const Arguments& arguments) {
   const planner::Planned& planned = bound_.planned();
   const planner::Stream& stream = planned.streams[planned.pack_streams[arguments.pack].front()];
   const std::vector<Tensor> components = components_of(stream, arguments);
-  Tensor result = function_(components);
+  const Tensor result = function_(components);
   check(result, components.front(), stream.pair);
-  // What follows works where the function was called, and waits for nobody's stream.
-  const Device& device = planned.devices[static_cast<std::size_t>(arguments.device)];
-  if (&engine_of(result.device()) != &engine_of(device) || result.state()->stream) {
-    result = result.copied_to(device);
-  }
-  results_.push_back(result);
-  return static_cast<std::byte*>(result.memory());
+  results_.push_back(ready_on(result, planned.devices[static_cast<std::size_t>(arguments.device)]));
+  return static_cast<std::byte*>(results_.back().memory());
 }
 
 // The caller's own tensors as they are; what other processes sent lies where the function works.

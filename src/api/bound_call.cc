@@ -128,13 +128,19 @@ void BoundCall::set_addresses(const Pairs& pairs, std::span<const Mirrored> fres
 void BoundCall::find_callers(const Pairs& pairs, std::span<const Mirrored> fresh) {
   callers_.clear();
   all_have_streams_ = true;
-  for (const Stream& stream : planned_.streams) {
+  for (std::size_t s = 0; s < planned_.streams.size(); ++s) {
+    const Stream& stream = planned_.streams[s];
     const Pair pair = pairs[stream.pair];
     const DistributedValues& results = pair.results != nullptr ? *pair.results : fresh[stream.pair];
-    for (const Value& value : pair.value->values()) note_stream(*part_of(value, stream.part));
-    for (const Value& value : results.values()) note_stream(*part_of(value, stream.part));
+    note_streams(*pair.value, stream.part, slots_[s].replicas.size());
+    note_streams(results, stream.part, slots_[s].results.size());
   }
   instance_.set_callers(callers_, all_have_streams_);
+}
+
+// As in set_bases: of the first components.
+void BoundCall::note_streams(const DistributedValues& values, StreamPart part, std::size_t count) {
+  for (const Value& value : values.values().first(count)) note_stream(*part_of(value, part));
 }
 
 void BoundCall::note_stream(const Tensor::State& state) {

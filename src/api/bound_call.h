@@ -60,6 +60,7 @@ class BoundCall {
                  std::span<const std::uint32_t> slots) noexcept;
   void number_slots();
   void find_callers(const Pairs& pairs, std::span<const Mirrored> fresh);
+  void note_streams(const DistributedValues& values, planner::StreamPart part, std::size_t count);
   void note_stream(const Tensor::State& state);
 
   CallTraits traits_;

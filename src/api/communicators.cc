@@ -24,30 +24,29 @@ NativeEngine& native_engine() {
   return found.platform->native();
 }
 
-// A communicator of this process alone, which is made anew after it had to be aborted: nobody else has to
+// A communicator of this process alone, which joins anew after it had to be aborted: nobody else has to
 // agree.
 class OwnCommunicator final : public Communicator {
  public:
   explicit OwnCommunicator(std::vector<NativeEngine::Member> members)
-      : members_(std::move(members)), inner_(join()) {}
+      : members_(std::move(members)),
+        inner_(native_engine().join(native_engine().make_id(), static_cast<int>(members_.size()), members_)) {
+  }
 
   std::size_t devices() const noexcept override { return members_.size(); }
   int device(std::size_t number) const noexcept override { return members_[number].device; }
   engine::Queue& queue(std::size_t number) noexcept override { return inner_->queue(number); }
   bool is_ready() override {
-    if (inner_->is_aborted()) inner_ = join();
+    if (inner_->is_aborted()) rejoin(native_engine().make_id());
     return inner_->is_ready();
   }
+  bool take_turn() override { return is_ready() && inner_->take_turn(); }
   void give(const engine::NativeWork& work) override { inner_->give(work); }
   void abort() noexcept override { inner_->abort(); }
   bool is_aborted() const noexcept override { return inner_->is_aborted(); }
+  void rejoin(const engine::NativeId& id) override { inner_->rejoin(id); }
 
  private:
-  std::unique_ptr<Communicator> join() const {
-    NativeEngine& engine = native_engine();
-    return engine.join(engine.make_id(), static_cast<int>(members_.size()), members_);
-  }
-
   std::vector<NativeEngine::Member> members_;
   std::unique_ptr<Communicator> inner_;
 };

@@ -5,6 +5,8 @@
 #include <memory>
 #include <thread>
 
+#include <onesum/error.h>
+
 #include "api/engines.h"
 #include "api/tensor_state.h"
 #include "engine/device.h"
@@ -36,13 +38,28 @@ class Copier {
     std::byte* const pointers[] = {to, const_cast<std::byte*>(from)};
     const engine::QueuedPiece piece{pointers, 0, bytes};
     engine_.queue(0).reduce({&form_, {}, {&piece, 1}});
-    engine_.queue(0).record(*mark_);
-    finish();
+    try {
+      finish_queue();
+    } catch (const Error&) {
+      settle();
+      throw;
+    }
   }
 
  private:
+  void finish_queue() {
+    engine_.queue(0).record(*mark_);
+    finish();
+  }
   void finish() {
     while (!mark_->is_reached()) std::this_thread::yield();
+  }
+  // Memory is not given back while it may be copied.
+  void settle() noexcept {
+    try {
+      finish_queue();
+    } catch (const Error&) {  // the device has failed, and does nothing any more
+    }
   }
 
   engine::QueuedEngine& engine_;
@@ -112,6 +129,13 @@ Tensor copy_on(const Tensor& tensor, const Device& device) {
   Tensor made = Tensor::empty(tensor.dtype(), tensor.shape(), device);
   copy(tensor, made);
   return made;
+}
+
+Tensor ready_on(const Tensor& tensor, const Device& device) {
+  engine::QueuedEngine* const owner = queued_engine_of(tensor.device());
+  if (owner != queued_engine_of(device)) return copy_on(tensor, device);
+  if (owner != nullptr) Copier(*owner).wait_for(tensor.state()->stream);
+  return tensor;
 }
 
 bool is_on_host(const Tensor& tensor) {

@@ -12,6 +12,9 @@ void copy(const Tensor& from, const Tensor& to);
 // A tensor of the same contents on another device.
 Tensor copy_on(const Tensor& tensor, const Device& device);
 
+// Itself if its memory is the device's, with what its stream had to do waited for; else a copy there.
+Tensor ready_on(const Tensor& tensor, const Device& device);
+
 // Itself if its memory is the host's, else a copy on CPU:0.
 Tensor on_host(const Tensor& tensor);
 IndexedSlices on_host(const IndexedSlices& slices);

@@ -36,6 +36,9 @@ struct NativeWork {
   std::span<const NativeShare> shares;  // by piece, then by device of this process
 };
 
+// What brings the processes of a group together; whoever has it can join.
+using NativeId = std::array<std::byte, 128>;
+
 // The devices that a collective runs over. All processes with devices in it give it the same work in the same
 // order. Threads: one at a time, but abort().
 class Communicator {
@@ -48,28 +51,35 @@ class Communicator {
   // Of this process, in the order of their ranks in the group.
   virtual std::size_t devices() const noexcept = 0;
   virtual int device(std::size_t number) const noexcept = 0;  // its index
-  // Where the library's work for a device goes, after what the queue was given before. Nothing else is given
-  // to it but marks and waits.
+  // Where the library's work for a device goes, after what the queue was given before. It is this
+  // communicator's own, and nothing else is given to it but marks and waits: what shares a queue with a part
+  // of a collective waits for all parts, and one of those may not have been given yet.
   virtual Queue& queue(std::size_t device) noexcept = 0;
 
-  // Whether it can be given work, and what it was given has entered the queues. Never blocks. Throws
+  // Whether all processes have joined, and what it was given has entered the queues. Never blocks. Throws
   // unavailable, in the library's own words, if it has failed or another process has; then only abort() is
   // left.
   virtual bool is_ready() = 0;
 
-  // One call of the library for all pieces and devices. Only when ready.
+  // Whether it can be given work: it is ready, and no other communicator of this process has its turn. This
+  // one's ends when it is ready again.
+  virtual bool take_turn() = 0;
+
+  // One call of the library for all pieces and devices, in its turn.
   virtual void give(const NativeWork& work) = 0;
 
   // What is under way ends, with results that nobody may use, and everything else throws from now on. Any
   // thread.
   virtual void abort() noexcept = 0;
   virtual bool is_aborted() const noexcept = 0;
+
+  // After that: as new, with the queues it had. As NativeEngine::join.
+  virtual void rejoin(const NativeId& id) = 0;
 };
 
 class NativeEngine {
  public:
-  // What brings the processes of a group together; whoever has it can join.
-  using Id = std::array<std::byte, 128>;
+  using Id = NativeId;
 
   // A device of this process, by its index, and its rank in the group.
   struct Member {

@@ -238,17 +238,17 @@ class Executor::Run {
     }
   }
 
-  // The library takes what it is given when it is ready, and has taken it when it is ready again.
+  // The library takes what it is given in the communicator's turn, and has taken it when it is ready again.
   bool run_native(Open& open, std::uint32_t lane, const BoundStep& step) {
     const BoundNative& native = program_.natives[step.native];
     engine::Communicator& communicator = *program_.communicators[native.communicator];
-    if (!communicator.is_ready()) return false;
     if (open.given[lane] == 0) {
+      if (!communicator.take_turn()) return false;
       fronts_->enter(open.number, lane, communicator);
       communicator.give(work_of(native, communicator.devices()));
       open.given[lane] = 1;
-      if (!communicator.is_ready()) return false;
     }
+    if (!communicator.is_ready()) return false;
     open.given[lane] = 0;
     fronts_->leave(open.number, lane, communicator, native.spans_processes);
     return true;

@@ -31,8 +31,8 @@ Fronts::Fronts(const Program& program, std::size_t rounds, std::size_t lanes)
       use(communicator->queue(d), unit_of(communicator->device(d)));
     }
   }
-  gives_all_to_queues_ = program.rounds.size() == 1 && program.peers.empty() &&
-                         std::ranges::none_of(program.steps, is_work_of_host) &&
+  // Messages of other processes are the host's work.
+  gives_all_to_queues_ = program.rounds.size() == 1 && std::ranges::none_of(program.steps, is_work_of_host) &&
                          std::ranges::none_of(program.natives, &BoundNative::spans_processes);
 }
 
@@ -63,10 +63,6 @@ void Fronts::begin() {
     engine(callers_[c].unit).record(callers_[c].stream, *caller_marks_[c]);
     let_all_wait_for(*caller_marks_[c]);
   }
-}
-
-void Fronts::reset(std::size_t open) {
-  std::fill_n(fronts_.begin() + static_cast<std::ptrdiff_t>(open * lanes_), lanes_, Front{});
 }
 
 engine::Mark& Fronts::recorded(std::size_t open, std::uint32_t lane) {
@@ -182,7 +178,7 @@ bool Fronts::drain_queues(std::chrono::milliseconds longest) noexcept {
       continue;  // its device has failed
     }
   }
-  return drain(longest);
+  return true;
 }
 
 bool Fronts::is_at_rest(std::size_t open, std::uint32_t lane) noexcept {

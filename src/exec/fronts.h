@@ -33,8 +33,6 @@ class Fronts {
 
   // Of one run, which comes after what the callers' streams were given.
   void begin();
-  // All lanes of round `open` have nothing under way.
-  void reset(std::size_t open);
 
   // From now on the lane is at work in `unit`. False: the host has to wait for it.
   bool move(std::size_t open, std::uint32_t lane, Unit unit);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include <onesum/error.h>
+
 #include "exec/fronts.h"
 
 namespace onesum::exec {
@@ -10,6 +12,15 @@ namespace {
 
 // What a device was given takes milliseconds, unless it hangs.
 constexpr std::chrono::seconds kLongestDrain{10};
+constexpr std::chrono::seconds kPatience{1};
+
+bool is_well(engine::Communicator& communicator) noexcept {
+  try {
+    return communicator.is_ready();
+  } catch (const Error&) {
+    return false;
+  }
+}
 
 }  // namespace
 
@@ -51,6 +62,12 @@ void Instance::set_callers(std::span<const CallerStream> streams, bool may_retur
 }
 
 void Instance::give_up() noexcept {
+  for (const BoundNative& native : program_->natives) {
+    engine::Communicator& its = *program_->communicators[native.communicator];
+    if (!its.is_aborted() && (native.spans_processes || !is_well(its))) its.abort();
+  }
+  // What is of this process alone ends by itself, and calls that returned early count on that.
+  if (fronts_->drain_queues(kPatience)) return;
   for (const auto& communicator : program_->communicators) communicator->abort();
   if (!fronts_->drain_queues(kLongestDrain)) is_lost_ = true;
 }

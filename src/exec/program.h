@@ -235,8 +235,8 @@ class Instance {
 
   void allocate_memory();
   void release_memory() noexcept;
-  // After an error: collectives of other libraries are aborted, and what devices still do must not outlive
-  // the call. If they do not come to an end, the memory is never given back.
+  // After an error: what devices still do must not outlive the call. Collectives that would not come to an
+  // end are aborted; if something else does not, the memory is never given back.
   void give_up() noexcept;
   void find_boxes(engine::Transport& transport);
   // As Program::pointers, for a run that begins with this beat.

@@ -1,5 +1,6 @@
 #include "emulated_gpu/communicator.h"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <random>
@@ -148,12 +149,15 @@ void Communicator::launch_on(const std::shared_ptr<Stream>& stream) {
   thread_local std::mt19937_64 random(settings().seed);
   launched_at_ =
       std::chrono::steady_clock::now() + std::chrono::microseconds(random() % (settings().delay_us + 100));
-  launching_.push_back(stream);
-  ++stream->launching;
+  launching_.push_back({stream, std::this_thread::get_id()});
+  stream->launching.push_back(std::this_thread::get_id());
 }
 
 void Communicator::end_launches() {
-  for (const std::shared_ptr<Stream>& stream : launching_) --stream->launching;
+  for (const Launch& launch : launching_) {
+    std::vector<std::thread::id>& all = launch.stream->launching;
+    all.erase(std::ranges::find(all, launch.by));
+  }
   launching_.clear();
   launched_at_.reset();
 }

@@ -100,7 +100,11 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::uint64_t turns_over_ = 0;
   int pending_ = 0;
   std::optional<std::vector<std::byte>> result_;
-  std::vector<std::shared_ptr<Stream>> launching_;  // guarded by the world's lock
+  struct Launch {
+    std::shared_ptr<Stream> stream;
+    std::thread::id by;
+  };
+  std::vector<Launch> launching_;  // guarded by the world's lock
   std::optional<std::chrono::steady_clock::time_point> launched_at_;
 };
 

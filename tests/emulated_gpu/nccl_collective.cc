@@ -141,6 +141,7 @@ ncclResult_t launch_one(const CollectiveCall& call) {
                                             std::to_string(stream->traits().device));
   }
   if (error_of(traits.device) != cudaSuccess) return ncclUnhandledCudaError;
+  world().check_turn(traits.device, call.name);
   std::vector<Use> uses;
   if (const ncclResult_t error = find_uses(call, uses); error != ncclSuccess) return error;
   const Communicator::Collective collective = collective_of(call, uses);

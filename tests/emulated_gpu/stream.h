@@ -9,6 +9,8 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <thread>
+#include <vector>
 
 #include "emulated_gpu/clock.h"
 
@@ -34,9 +36,10 @@ class Stream {
   void close();
 
   // Guarded by the world's lock.
-  Clock clock;                    // what comes before everything that is enqueued next
-  std::uint64_t enqueued = 0;     // the position of the last operation
-  int launching = 0;              // collectives that NCCL may not have enqueued yet
+  Clock clock;                 // what comes before everything that is enqueued next
+  std::uint64_t enqueued = 0;  // the position of the last operation
+  // By whom, for each collective that NCCL may not have enqueued yet.
+  std::vector<std::thread::id> launching;
   std::uint64_t fenced_with = 0;  // up to where the default stream's operations come before
 
  private:

@@ -1,5 +1,7 @@
 #include "emulated_gpu/world.h"
 
+#include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "emulated_gpu/fault.h"
@@ -195,11 +197,20 @@ void World::check(const Use& use, const std::shared_ptr<const Operation>& operat
 }
 
 void World::check_launched(const Stream& stream, const std::string& call) {
-  if (stream.launching == 0) return;
+  if (std::ranges::find(stream.launching, std::this_thread::get_id()) == stream.launching.end()) return;
   report_violation(
       call + " on stream " + std::to_string(stream.traits().number) +
       " before ncclCommGetAsyncError has said that the collective before it is enqueued, called from " +
       Place::of_caller().text());
+}
+
+void World::check_turn(int device, const std::string& call) const {
+  const auto is_others = [](std::thread::id thread) { return thread != std::this_thread::get_id(); };
+  for (const auto& [handle, stream] : streams) {
+    if (stream->traits().device != device || std::ranges::none_of(stream->launching, is_others)) continue;
+    report_violation(call + " while another thread's collective is being enqueued on device " +
+                     std::to_string(device) + ", called from " + Place::of_caller().text());
+  }
 }
 
 std::shared_ptr<const Operation> World::enqueue(Request request) {

@@ -90,8 +90,13 @@ class World {
   cudaError_t find_stream(cudaStream_t handle, const char* call, std::shared_ptr<Stream>& found);
   cudaError_t find_event(cudaEvent_t handle, const char* call, std::shared_ptr<Event>& found);
 
-  // Reports a call on a stream on which a collective is not known to be enqueued yet.
+  // Reports a call on a stream on which a collective of the same thread is not known to be enqueued yet: the
+  // thread counts on an order that is none.
   static void check_launched(const Stream& stream, const std::string& call);
+
+  // Reports that another thread's collective is not known to be enqueued yet on a stream of the same device:
+  // of two at once, each may have a device that the other waits for.
+  void check_turn(int device, const std::string& call) const;
 
   // Reports what is unordered.
   std::shared_ptr<const Operation> enqueue(Request request);

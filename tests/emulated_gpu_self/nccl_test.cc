@@ -161,12 +161,38 @@ TEST(EmulatedNccl, UsingTheStreamBeforeTheLaunchIsCompleteIsAViolation) {
     while (state == ncclInProgress) check(ncclCommGetAsyncError(communicator, &state));
     result += std::to_string(all_reduce(ranks, 1));
     const EventOwner event;
+    // Another thread cannot count on an order.
+    std::thread([&] { check(cudaEventRecord(event.get, ranks[0]->stream.get)); }).join();
+    result += " " + std::to_string(emulated_gpu_violations());
     check(cudaEventRecord(event.get, ranks[0]->stream.get));
     result += " " + std::to_string(emulated_gpu_violations()) + " " + emulated_gpu_last_violation();
     check(ncclCommAbort(communicator));
     return result;
   });
-  EXPECT_THAT(ended.text, HasSubstr("77 1 cudaEventRecord on stream 1 before ncclCommGetAsyncError"));
+  EXPECT_THAT(ended.text, HasSubstr("77 0 1 cudaEventRecord on stream 1 before ncclCommGetAsyncError"));
+}
+
+TEST(EmulatedNccl, LaunchingOnADeviceWhileAnotherThreadDoesIsAViolation) {
+  const Ended ended = in_child(counting(), [] {
+    const auto launch = [](const Ranks& ranks) {
+      ncclUniqueId id;
+      check(ncclGetUniqueId(&id));
+      ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+      config.blocking = 0;
+      ncclComm_t& communicator = ranks[0]->communicator;
+      ncclResult_t state = ncclCommInitRankConfig(&communicator, 1, id, 0, &config);
+      while (state == ncclInProgress) check(ncclCommGetAsyncError(communicator, &state));
+      all_reduce(ranks, 1);
+    };
+    const Ranks first = make_ranks(1, 1);
+    const Ranks second = make_ranks(1, 1);
+    launch(first);
+    std::thread([&] { launch(second); }).join();
+    std::string result = std::to_string(emulated_gpu_violations()) + " " + emulated_gpu_last_violation();
+    for (const Ranks* const ranks : {&first, &second}) check(ncclCommAbort((*ranks)[0]->communicator));
+    return result;
+  });
+  EXPECT_THAT(ended.text, HasSubstr("1 ncclAllReduce while another thread's collective is being enqueued"));
 }
 
 TEST(EmulatedNccl, SplitElementsAreAViolation) {

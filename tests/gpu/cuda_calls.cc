@@ -23,14 +23,15 @@ void run_function(void* function) { (*static_cast<std::function<void()>*>(functi
 
 }  // namespace
 
-CallerStream::CallerStream(int device) : device_(device) {
+CallerStream::CallerStream(int device, StreamKind kind) : device_(device) {
+  if (kind == StreamKind::kDefault) return;
   check(ONESUM_CUDA_CALL(cudaSetDevice)(device_));
   check(ONESUM_CUDA_CALL(cudaStreamCreateWithFlags)(&stream_, cudaStreamNonBlocking));
 }
 
 CallerStream::~CallerStream() {
   synchronize();
-  check(ONESUM_CUDA_CALL(cudaStreamDestroy)(stream_));
+  if (stream_ != nullptr) check(ONESUM_CUDA_CALL(cudaStreamDestroy)(stream_));
 }
 
 void CallerStream::copy(void* to, const void* from, std::size_t bytes) {
@@ -43,9 +44,15 @@ void CallerStream::call(std::function<void()>& function_to_call) {
   check(ONESUM_CUDA_CALL(cudaLaunchHostFunc)(stream_, run_function, &function_to_call));
 }
 
-void CallerStream::synchronize() { check(ONESUM_CUDA_CALL(cudaStreamSynchronize)(stream_)); }
+void CallerStream::synchronize() {
+  check(ONESUM_CUDA_CALL(cudaSetDevice)(device_));
+  check(ONESUM_CUDA_CALL(cudaStreamSynchronize)(stream_));
+}
 
-bool CallerStream::is_done() { return ONESUM_CUDA_CALL(cudaStreamQuery)(stream_) == cudaSuccess; }
+bool CallerStream::is_done() {
+  check(ONESUM_CUDA_CALL(cudaSetDevice)(device_));
+  return ONESUM_CUDA_CALL(cudaStreamQuery)(stream_) == cudaSuccess;
+}
 
 CallerMemory::CallerMemory(int device, std::span<const float> contents)
     : device_(device), count_(contents.size()) {

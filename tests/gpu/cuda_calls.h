@@ -13,10 +13,12 @@
 
 namespace onesum::testing {
 
+enum class StreamKind { kOwn, kDefault };
+
 // A stream on a GPU. Destroyed when everything on it is done.
 class CallerStream {
  public:
-  explicit CallerStream(int device);
+  explicit CallerStream(int device, StreamKind kind = StreamKind::kOwn);
   ~CallerStream();
   CallerStream(const CallerStream&) = delete;
   CallerStream& operator=(const CallerStream&) = delete;
@@ -31,7 +33,7 @@ class CallerStream {
 
  private:
   int device_;
-  cudaStream_t stream_ = nullptr;
+  cudaStream_t stream_ = nullptr;  // the default one
 };
 
 // Memory of the caller's on a GPU, and pinned memory that holds what is copied there and back.

@@ -339,6 +339,26 @@ TEST_F(NcclEngine, WhatHangsEndsWithTheCommunicator) {
   run.await_marks();
 }
 
+// Until what one was given has entered the queues, or it is gone.
+TEST_F(NcclEngine, TurnsOfCommunicators) {
+  const Members members = first_devices(2);
+  auto first = join(members);
+  const auto second = join(members);
+  const auto third = join(members);
+  for (Communicator* const communicator : {first.get(), second.get(), third.get()})
+    await_ready(*communicator);
+  EXPECT_TRUE(first->take_turn());
+  EXPECT_FALSE(second->take_turn());
+  EXPECT_TRUE(first->is_ready());
+  EXPECT_TRUE(second->take_turn());
+  EXPECT_FALSE(first->take_turn());
+  second->abort();
+  EXPECT_TRUE(first->take_turn());
+  EXPECT_FALSE(third->take_turn());
+  first.reset();
+  EXPECT_TRUE(third->take_turn());
+}
+
 // Threads that abort at any moment, two at once, while another polls and gives.
 TEST_F(NcclEngine, AbortAtAnyMoment) {
   ONESUM_NEEDS_GPUS(2);

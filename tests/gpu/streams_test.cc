@@ -10,45 +10,13 @@
 
 #include <onesum/onesum.h>
 
-#include "gpu/cuda_calls.h"
+#include "gpu/callers.h"
 #include "gpu/gpus.h"
 #include "support/expect_error.h"
 #include "support/tensors.h"
 
 namespace onesum::testing {
 namespace {
-
-constexpr std::size_t kElements = 5000;
-
-// A replica and a stream on each of some GPUs.
-struct Callers {
-  explicit Callers(std::size_t devices) {
-    for (std::size_t d = 0; d < devices; ++d) {
-      streams.push_back(std::make_unique<CallerStream>(static_cast<int>(d)));
-      memory.push_back(std::make_unique<CallerMemory>(
-          static_cast<int>(d), std::vector<float>(kElements, static_cast<float>(d + 1))));
-    }
-  }
-
-  PerReplica value() const {
-    std::vector<Tensor> tensors;
-    for (std::size_t d = 0; d < streams.size(); ++d) tensors.push_back(memory[d]->tensor(*streams[d]));
-    return PerReplica(std::move(tensors));
-  }
-  void fill() {
-    for (std::size_t d = 0; d < streams.size(); ++d) memory[d]->fill(*streams[d]);
-  }
-  void expect(float expected) {
-    for (std::size_t d = 0; d < streams.size(); ++d) {
-      memory[d]->read(*streams[d]);
-      streams[d]->synchronize();
-      EXPECT_EQ(memory[d]->contents(), std::vector<float>(kElements, expected)) << "device " << d;
-    }
-  }
-
-  std::vector<std::unique_ptr<CallerStream>> streams;
-  std::vector<std::unique_ptr<CallerMemory>> memory;
-};
 
 class Streams : public GpuTest, public ::testing::WithParamInterface<const char*> {
  protected:
@@ -73,7 +41,7 @@ TEST_P(Streams, AreWaitedForAndWait) {
       callers.memory.clear();
       for (std::size_t d = 0; d < devices; ++d) {
         callers.memory.push_back(std::make_unique<CallerMemory>(
-            static_cast<int>(d), std::vector<float>(kElements, static_cast<float>(d + 1))));
+            static_cast<int>(d), std::vector<float>(Callers::kElements, static_cast<float>(d + 1))));
       }
     }
   }
@@ -132,20 +100,22 @@ TEST_F(EarlyReturn, OutlivesItsObject) {
   callers.expect(10);
 }
 
-// Callers whose streams know nothing of each other share the temporaries of one object.
+// Callers whose streams know nothing of each other share the temporaries of one object. The result is where
+// the last step is: nothing goes back to where the first one was.
 TEST_F(EarlyReturn, OfCallersInTurns) {
   ONESUM_NEEDS_GPUS(4);
   const std::unique_ptr<CrossDeviceOps> ops = with_temporaries();
-  Callers first(4), second(4);
+  Callers from[] = {Callers(4), Callers(4)};
+  Callers to[] = {Callers(1), Callers(1)};
   for (int turn = 0; turn < 5; ++turn) {
-    for (Callers* const callers : {&first, &second}) {
-      callers->fill();
-      std::vector<PerReplica> values = {callers->value()};
-      ops->batch_reduce_into(ReduceOp::kSum, values, values);
+    for (const std::size_t caller : {0U, 1U}) {
+      from[caller].fill();
+      const std::vector<PerReplica> values = {from[caller].value()};
+      std::vector<PerReplica> results = {to[caller].value()};
+      ops->batch_reduce_into(ReduceOp::kSum, values, results);
     }
   }
-  first.expect(10);
-  second.expect(10);
+  for (Callers& caller : to) caller.expect(10);
 }
 
 // Results that the host writes wait for their streams, too.
@@ -179,9 +149,10 @@ TEST_F(EarlyReturn, NotWithFreshResults) {
   Callers callers(2);
   callers.fill();
   const PerReplica value = callers.value();
-  const Mirrored sum = NcclAllReduce().reduce(ReduceOp::kSum, value, value);
+  NcclAllReduce ops;
+  const Mirrored sum = ops.reduce(ReduceOp::kSum, value, value);
   EXPECT_EQ(contents<float>(std::get<Tensor>(sum.values()[1]).copied_to("CPU:0")),
-            std::vector<float>(kElements, 3));
+            std::vector<float>(Callers::kElements, 3));
 }
 
 // Copies wait for a stream, too.
@@ -189,7 +160,7 @@ TEST_F(EarlyReturn, NotOfCopies) {
   Callers callers(1);
   callers.fill();
   EXPECT_EQ(contents<float>(callers.memory[0]->tensor(*callers.streams[0]).copied_to("CPU:0")),
-            std::vector<float>(kElements, 1));
+            std::vector<float>(Callers::kElements, 1));
 }
 
 TEST(StreamsOfOthers, AreRefused) {

@@ -59,7 +59,6 @@ CudaEngine::CudaEngine(int index, std::size_t pool_bytes, Staging& staging)
       pool_(
           pool_bytes, [index](std::size_t bytes) { return get_device_memory(index, bytes); },
           [](void* memory) { cudaFree(memory); }),
-      native_queue_(index),
       description_(describe(index)) {
   for (std::unique_ptr<CudaQueue>& queue : queues_) queue = std::make_unique<CudaQueue>(index);
 }
@@ -104,7 +103,7 @@ bool CudaEngine::enable_peer(int other) const noexcept {
 void CudaEngine::check_form(const ReduceForm& form) const { find_kernel(form); }
 
 void CudaEngine::check() {
-  const cudaError_t answer = cudaStreamQuery(native_queue_.stream());
+  const cudaError_t answer = cudaStreamQuery(queues_.front()->stream());
   if (answer != cudaErrorNotReady) require(answer, index_, "doing what it was given");
 }
 

@@ -43,8 +43,6 @@ class CudaEngine final : public QueuedEngine {
 
   Queue& queue(std::size_t number) override { return *queues_[number % kQueues]; }
   std::size_t queues() const noexcept override { return kQueues; }
-  // Where the library for collectives works, and nobody else.
-  CudaQueue& native_queue() noexcept { return native_queue_; }
   std::unique_ptr<Mark> make_mark() override { return std::make_unique<CudaMark>(index_); }
 
   void check() override;
@@ -60,7 +58,6 @@ class CudaEngine final : public QueuedEngine {
   Staging& staging_;
   BlockPool pool_;
   std::array<std::unique_ptr<CudaQueue>, kQueues> queues_;
-  CudaQueue native_queue_;
   std::string description_;
   mutable std::mutex peers_mutex_;
   mutable std::vector<std::optional<bool>> peers_;  // by index: whether it is reached, once asked

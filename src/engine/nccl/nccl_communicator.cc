@@ -99,23 +99,36 @@ void NcclCommunicator::end_in_time(const std::shared_ptr<Handles>& handles,
   }
 }
 
-NcclCommunicator::NcclCommunicator(std::shared_ptr<const Library> library, std::vector<Local> locals)
-    : library_(std::move(library)), locals_(std::move(locals)), handles_(std::make_shared<Handles>()) {
-  handles_->library = library_;
-  handles_->comms.resize(locals_.size());
-  handles_->name = library_->name() + " on";
+NcclCommunicator::NcclCommunicator(std::shared_ptr<const Library> library, std::shared_ptr<LaunchTurn> turn,
+                                   int size, std::vector<Local> locals)
+    : library_(std::move(library)), turn_(std::move(turn)), size_(size), locals_(std::move(locals)) {
   for (const Local& local : locals_) {
-    handles_->name += (&local == locals_.data() ? " " : ", ") + gpu_name(local);
+    queues_.push_back(std::make_unique<cuda::CudaQueue>(local.engine->index()));
   }
+}
+
+std::shared_ptr<NcclCommunicator::Handles> NcclCommunicator::make_handles() const {
+  auto handles = std::make_shared<Handles>();
+  handles->library = library_;
+  handles->comms.resize(locals_.size());
+  handles->name = library_->name() + " on";
+  for (const Local& local : locals_) {
+    handles->name += (&local == locals_.data() ? " " : ", ") + gpu_name(local);
+  }
+  return handles;
 }
 
 NcclCommunicator::~NcclCommunicator() {
   if (handles_ == nullptr) return;
-  end_in_time(handles_, failure_.empty() ? &Handles::finish : &Handles::abort);
+  end_in_time(handles_, &Handles::finish);
+  turn_->leave(this);
 }
 
-void NcclCommunicator::start(const NativeEngine::Id& id, int size) {
+void NcclCommunicator::start(const NativeId& id) {
   const std::scoped_lock lock(mutex_);
+  handles_ = make_handles();
+  failure_.clear();
+  is_aborted_.store(false, std::memory_order_relaxed);
   ncclUniqueId unique;
   std::memcpy(&unique, id.data(), id.size());
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -123,7 +136,7 @@ void NcclCommunicator::start(const NativeEngine::Id& id, int size) {
   GroupOfCalls calls(*library_);
   for (std::size_t device = 0; device < locals_.size(); ++device) {
     const cuda::OnDevice here(locals_[device].engine->index());
-    require(library_->comm_init_rank_config(&handles_->comms[device], size, unique, locals_[device].rank,
+    require(library_->comm_init_rank_config(&handles_->comms[device], size_, unique, locals_[device].rank,
                                             &config),
             device, "joining a group");
   }
@@ -140,6 +153,7 @@ bool NcclCommunicator::is_ready() {
     require(state, device, "working with its group");
     is_ready = is_ready && state == ncclSuccess;
   }
+  if (is_ready) turn_->leave(this);
   return is_ready;
 }
 
@@ -167,7 +181,7 @@ ncclResult_t NcclCommunicator::call(const NativeWork& work, std::size_t piece, s
   const NativeShare& share = work.shares[piece * locals_.size() + device];
   const std::size_t count = work.counts[piece];
   const ncclComm_t comm = handles_->comms[device];
-  const cudaStream_t stream = locals_[device].engine->native_queue().stream();
+  const cudaStream_t stream = queues_[device]->stream();
   switch (work.collective) {
     case NativeCollective::kAllReduce:
       return library_->all_reduce(share.source, share.destination, count, *sum_type(work.element), ncclSum,
@@ -194,6 +208,7 @@ void NcclCommunicator::abort() noexcept {
     handles.swap(handles_);
   }
   if (handles != nullptr) end_in_time(handles, &Handles::abort);
+  turn_->leave(this);
 }
 
 void NcclCommunicator::require_usable() const {

@@ -34,8 +34,8 @@ class NcclEngine final : public NativeEngine {
   std::unique_ptr<Communicator> join(const Id& id, int size, std::span<const Member> members) override {
     std::vector<NcclCommunicator::Local> locals;
     for (const Member& member : members) locals.push_back({&device_(member.device), member.rank});
-    auto communicator = std::make_unique<NcclCommunicator>(library_, std::move(locals));
-    communicator->start(id, size);
+    auto communicator = std::make_unique<NcclCommunicator>(library_, turn_, size, std::move(locals));
+    communicator->start(id);
     return communicator;
   }
 
@@ -47,6 +47,7 @@ class NcclEngine final : public NativeEngine {
  private:
   std::function<cuda::CudaEngine&(int)> device_;
   std::shared_ptr<const Library> library_;
+  std::shared_ptr<LaunchTurn> turn_ = std::make_shared<LaunchTurn>();
 };
 
 }  // namespace

@@ -1,0 +1,147 @@
+// The caller's streams in worker processes, and those that an emulated GPU has in a process of its own only.
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <new>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <onesum/onesum.h>
+
+#include "gpu/callers.h"
+#include "gpu/emulator.h"
+#include "processes/workers.h"
+#include "support/tensors.h"
+#include "support/waiting.h"
+
+namespace onesum::testing {
+namespace {
+
+constexpr int kWorkers = 2;
+
+std::unique_ptr<MultiWorkerAllReduce> ops_of(const char* algorithm, const Cluster& cluster) {
+  return std::make_unique<MultiWorkerAllReduce>(
+      std::vector<std::string>{"/job:worker/task:0", "/job:worker/task:1"}, 2,
+      AllReduceSpecs{{algorithm, 1, -1}}, 0, 0, 10, cluster);
+}
+
+std::string violation() { return emulator().violations() == 0 ? "good" : emulator().last_violation(); }
+
+void expect_good(const std::vector<WorkerEnd>& ends, const std::string& what) {
+  for (const WorkerEnd& end : ends) EXPECT_EQ(end.text, "good") << what << ", signal " << end.signal;
+}
+
+TEST(StreamsOfWorkers, AreWaitedForAndWait) {
+  for (const char* algorithm : {"nccl", "nccl/rechd", "xring", "pscpu", "psgpu"}) {
+    const auto body = [&](int) -> std::string {
+      const Cluster cluster = Cluster::from_environment();
+      const auto ops = ops_of(algorithm, cluster);
+      Callers callers(2);
+      callers.fill();
+      std::vector<PerReplica> values = {callers.value()};
+      ops->batch_reduce_into(ReduceOp::kSum, values, values);
+      ops->batch_reduce_into(ReduceOp::kMean, values, values);
+      if (callers.read() != std::vector<float>{6, 6}) return "wrong sum";
+      return violation();
+    };
+    expect_good(run_workers(kWorkers, body), algorithm);
+  }
+}
+
+// No stream waits for other processes: whether they come is seen inside the call.
+TEST(StreamsOfWorkers, DoNotWaitForOthers) {
+  const auto body = [&](int rank) -> std::string {
+    const Cluster cluster = Cluster::from_environment();
+    const auto ops = ops_of("nccl", cluster);
+    Callers callers(2);
+    callers.fill();
+    std::vector<PerReplica> values = {callers.value()};
+    ops->batch_reduce_into(ReduceOp::kSum, values, values);
+    if (rank == 1) emulator().fail("collective_hang", 0, 0);
+    CommunicationOptions options;
+    options.timeout = std::chrono::milliseconds(1500);
+    try {
+      ops->batch_reduce_into(ReduceOp::kSum, values, values, options);
+    } catch (const Error&) {
+      return violation();
+    }
+    return "no error";
+  };
+  expect_good(run_workers(kWorkers, body), "a hang");
+}
+
+// One who waits for a collective hears that the others will not come, though their GPUs are well.
+TEST(StreamsOfWorkers, EndWithTheEpoch) {
+  void* const shared =
+      mmap(nullptr, sizeof(std::atomic<bool>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(shared, MAP_FAILED);
+  auto* const has_heard = new (shared) std::atomic<bool>(false);
+  const auto body = [&](int rank) -> std::string {
+    const Cluster cluster = Cluster::from_environment();
+    const auto ops = ops_of("nccl", cluster);
+    Callers callers(2);
+    callers.fill();
+    std::vector<PerReplica> values = {callers.value()};
+    ops->batch_reduce_into(ReduceOp::kSum, values, values);
+    if (rank == 1) values = {PerReplica(vector_of<float>({1}, "GPU:0"))};
+    try {
+      ops->batch_reduce_into(ReduceOp::kSum, values, values);
+      return "no error";
+    } catch (const Error& error) {
+      if (std::string(error.what()).find("differently") == std::string::npos) return error.what();
+    }
+    if (rank == 0) has_heard->store(true);
+    while (!has_heard->load()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return violation();
+  };
+  expect_good(run_workers(kWorkers, body), "another call");
+  munmap(shared, sizeof(std::atomic<bool>));
+}
+
+// The default stream of each GPU, which other streams of the process may wait for. Ours do not.
+const Environment kWithDefaultStream = {{"EMULATED_GPU_ALLOW_DEFAULT_STREAM", "1"}};
+
+TEST(DefaultStreams, AreThoseOfTheirDevices) {
+  const auto body = [](int) -> std::string {
+    Callers callers(3, StreamKind::kDefault);
+    callers.fill();
+    std::vector<PerReplica> values = {callers.value()};
+    NcclAllReduce nccl;
+    ReductionToOneDevice ours;
+    nccl.batch_reduce_into(ReduceOp::kSum, values, values);
+    ours.batch_reduce_into(ReduceOp::kMean, values, values);
+    if (callers.read() != std::vector<float>{6, 6, 6}) return "wrong sum";
+    return violation();
+  };
+  expect_good(run_workers(1, body, kWithDefaultStream), "default streams");
+}
+
+TEST(DefaultStreams, DoNotHoldUpOthers) {
+  const auto body = [](int) -> std::string {
+    Door door;
+    std::function<void()> hold_up = [&] { door.pass(); };
+    CallerStream by_default(0, StreamKind::kDefault);
+    by_default.call(hold_up);
+    CommunicationOptions options;
+    options.timeout = std::chrono::seconds(5);
+    const PerReplica value(vector_of<float>({1, 2}, "GPU:0"));
+    std::string result;
+    try {
+      const Mirrored sum = ReductionToOneDevice().reduce(ReduceOp::kSum, value, value, options);
+      result = violation();
+    } catch (const Error& error) {
+      result = error.what();
+    }
+    door.open();
+    return result;
+  };
+  expect_good(run_workers(1, body, kWithDefaultStream), "a default stream");
+}
+
+}  // namespace
+}  // namespace onesum::testing
