@@ -48,16 +48,21 @@ add_library(onesum_test_conformance STATIC ${conformance_sources})
 target_link_libraries(onesum_test_conformance PUBLIC onesum_test_support)
 
 # tests/gpu/ and tests/gpu_processes/ run twice: on emulated GPUs that work in each other's memory, and on such that do not.
+# Their environment is set by a file of its own: gtest_discover_tests takes a list apart.
 function(onesum_gpu_tests name folder label timeout)
   add_dependencies(${name} onesum_cuda onesum_emulated_gpu)
   foreach(peers all none)
+    set(tests ${name}_${peers})
     gtest_discover_tests(${name}
-      TEST_PREFIX "${folder}/peers_${peers}/" TEST_LIST ${name}_${peers} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+      TEST_PREFIX "${folder}/peers_${peers}/" TEST_LIST ${tests} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
       WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
-      PROPERTIES LABELS ${label} TIMEOUT ${timeout}
-        ENVIRONMENT "XDG_CACHE_HOME=${ONESUM_TEST_CACHE};ONESUM_CUDA_PLUGIN=$<TARGET_FILE:onesum_cuda>;\
-LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/emulated_gpu;EMULATED_GPU_DEVICES=8;EMULATED_GPU_PEERS=${peers};\
-EMULATED_GPU_DELAY_US=20;ONESUM_POOL_BYTES=0")
+      PROPERTIES LABELS ${label} TIMEOUT ${timeout})
+    set(environment "${PROJECT_BINARY_DIR}/${tests}_environment.cmake")
+    file(GENERATE OUTPUT "${environment}" CONTENT "\
+set_tests_properties(\${${tests}} PROPERTIES ENVIRONMENT \"XDG_CACHE_HOME=${ONESUM_TEST_CACHE};\
+ONESUM_CUDA_PLUGIN=$<TARGET_FILE:onesum_cuda>;LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/emulated_gpu;\
+EMULATED_GPU_DEVICES=8;EMULATED_GPU_PEERS=${peers};EMULATED_GPU_DELAY_US=20;ONESUM_POOL_BYTES=0\")\n")
+    set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${environment}")
   endforeach()
 endfunction()
 
