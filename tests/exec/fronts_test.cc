@@ -1,12 +1,12 @@
 // What queues are told to wait for, and what the host has to wait for by itself, with queues that do nothing.
+#include "exec/fronts.h"
+
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
-
-#include "exec/fronts.h"
 
 namespace onesum::testing {
 namespace {
@@ -98,9 +98,18 @@ TEST_F(FrontsTest, QueuesWaitForACollectiveOfThisProcess) {
 
 TEST_F(FrontsTest, ACollectiveWaitsForTheLaneOnAllDevices) {
   run_collective(false);
-  const engine::Mark* const done = queue(0).recorded.back();
-  EXPECT_EQ(communicator_.queues[0].waited_for.front(), done);
-  EXPECT_EQ(communicator_.queues[1].waited_for.front(), done);
+  for (const IdleQueue& its : communicator_.queues) {
+    ASSERT_FALSE(its.waited_for.empty());
+    EXPECT_EQ(its.waited_for.front(), queue(0).recorded.back());
+  }
+}
+
+TEST_F(FrontsTest, TheHostWaitsForALaneThatItFollows) {
+  fronts_->move(0, 0, kGpu);
+  fronts_->give(0, 0);
+  ASSERT_FALSE(fronts_->follow(0, 1, 0));
+  queue(0).recorded.back()->reached = true;
+  EXPECT_TRUE(fronts_->follow(0, 1, 0));
 }
 
 // Nobody knows when the others come: a queue that waited would hold up whatever else it is given.

@@ -100,11 +100,11 @@ TEST_F(EarlyReturn, OutlivesItsObject) {
   callers.expect(10);
 }
 
-// Callers whose streams know nothing of each other share the temporaries of one object. The result is where
-// the last step is: nothing goes back to where the first one was.
+// Callers whose streams know nothing of each other share the memory of one object. The result is where the
+// last step is: nothing goes back to where the first one was.
 TEST_F(EarlyReturn, OfCallersInTurns) {
   ONESUM_NEEDS_GPUS(4);
-  const std::unique_ptr<CrossDeviceOps> ops = with_temporaries();
+  ReductionToOneDevice ops("GPU:0");
   Callers from[] = {Callers(4), Callers(4)};
   Callers to[] = {Callers(1), Callers(1)};
   for (int turn = 0; turn < 5; ++turn) {
@@ -112,7 +112,7 @@ TEST_F(EarlyReturn, OfCallersInTurns) {
       from[caller].fill();
       const std::vector<PerReplica> values = {from[caller].value()};
       std::vector<PerReplica> results = {to[caller].value()};
-      ops->batch_reduce_into(ReduceOp::kSum, values, results);
+      ops.batch_reduce_into(ReduceOp::kSum, values, results);
     }
   }
   for (Callers& caller : to) caller.expect(10);

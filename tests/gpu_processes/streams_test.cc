@@ -24,10 +24,9 @@ namespace {
 
 constexpr int kWorkers = 2;
 
-std::unique_ptr<MultiWorkerAllReduce> ops_of(const char* algorithm, const Cluster& cluster) {
+std::unique_ptr<MultiWorkerAllReduce> ops_of(const char* spec, const Cluster& cluster) {
   return std::make_unique<MultiWorkerAllReduce>(
-      std::vector<std::string>{"/job:worker/task:0", "/job:worker/task:1"}, 2,
-      AllReduceSpecs{{algorithm, 1, -1}}, 0, 0, 10, cluster);
+      std::vector<std::string>{"/job:worker/task:0", "/job:worker/task:1"}, 2, spec, 0, 0, 10, cluster);
 }
 
 std::string violation() { return emulator().violations() == 0 ? "good" : emulator().last_violation(); }
@@ -37,7 +36,7 @@ void expect_good(const std::vector<WorkerEnd>& ends, const std::string& what) {
 }
 
 TEST(StreamsOfWorkers, AreWaitedForAndWait) {
-  for (const char* algorithm : {"nccl", "nccl/rechd", "xring", "pscpu", "psgpu"}) {
+  for (const char* algorithm : {"nccl", "nccl/rechd", "nccl/xring#2", "xring", "pscpu", "psgpu"}) {
     const auto body = [&](int) -> std::string {
       const Cluster cluster = Cluster::from_environment();
       const auto ops = ops_of(algorithm, cluster);
