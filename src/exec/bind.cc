@@ -174,8 +174,35 @@ class Binder {
       program_->postings.push_back(posting);
       if (posting.way == Way::kIncoming) program_->incoming.push_back(posting.place);
     }
+    add_greetings();
     round.num_postings = static_cast<std::uint32_t>(program_->postings.size()) - round.first_posting;
     round.num_incoming = static_cast<std::uint32_t>(program_->incoming.size()) - round.first_incoming;
+  }
+
+  void add_greetings() {
+    first_greeting_.reset();
+    const std::optional<Greetings>& greetings = layout_->mail().greetings;
+    if (!greetings) return;
+    first_greeting_ = static_cast<std::uint32_t>(program_->postings.size());
+    program_->postings.push_back(greetings->to_next);
+    program_->postings.push_back(greetings->from_previous);
+    program_->incoming.push_back(greetings->from_previous.place);
+  }
+
+  // Once in a round, before the first collective with other processes.
+  void bind_greetings() {
+    if (!first_greeting_) return;
+    const std::uint32_t to_next = *std::exchange(first_greeting_, std::nullopt);
+    BoundStep greet;
+    greet.op = Op::kCopy;  // of nothing
+    greet.first_send = static_cast<std::uint32_t>(program_->sends.size());
+    greet.num_sends = 1;
+    program_->sends.push_back(to_next);
+    program_->steps.push_back(greet);
+    BoundStep hear;
+    hear.op = Op::kRecv;
+    hear.posting = to_next + 1;
+    program_->steps.push_back(hear);
   }
 
   void add_to_skeleton() {
@@ -247,6 +274,7 @@ class Binder {
         break;
       case Op::kNative:
         bind_native(step, scene, communicators_, *program_, bound);
+        if (program_->natives[bound.native].spans_processes) bind_greetings();
         break;
       case Op::kRelease:
       case Op::kCounts:
@@ -328,6 +356,7 @@ class Binder {
   // Of the round at hand.
   const Layout* layout_ = nullptr;
   std::vector<std::uint32_t> number_of_message_;  // in Program::postings
+  std::optional<std::uint32_t> first_greeting_;   // there, until it is bound
   std::vector<std::vector<std::uint32_t>> kept_;  // by lane of the plan and step
   std::vector<std::uint32_t> lane_numbers_;       // by lane of the plan, in the round
   std::vector<std::vector<std::uint32_t>> ends_;  // by lane of the plan and step: how many are bound up to it

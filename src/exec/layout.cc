@@ -27,6 +27,9 @@ std::vector<int> peers_of(const plan::Plan& plan, const Messages& messages, OwnR
     if (from == *own && to != *own) peers.insert(to);
     if (to == *own && from != *own) peers.insert(from);
   }
+  const std::vector<int> circle = ranks_in_native_groups(plan);
+  if (std::ranges::find(circle, *own) != circle.end()) peers.insert(circle.begin(), circle.end());
+  peers.erase(*own);
   return {peers.begin(), peers.end()};
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <set>
 
 #include "exec/rounds.h"
 
@@ -57,6 +58,7 @@ class Dealer {
       if (bytes_[m] >= 0) deal(m, mail.postings[m]);
     }
     mail.local_bytes = local_.end();
+    mail.greetings = greetings();
     return mail;
   }
 
@@ -122,6 +124,22 @@ class Dealer {
     return {peer, pair.announce(), common(m).place.offset, payload(m), Box::kCommon};
   }
 
+  // After all other messages of the two ranks.
+  std::optional<Greetings> greetings() {
+    const std::vector<int> circle = ranks_in_native_groups(plan_);
+    const auto here = own_ ? std::ranges::find(circle, *own_) : circle.end();
+    if (here == circle.end()) return std::nullopt;
+    const int next = here + 1 == circle.end() ? circle.front() : *(here + 1);
+    const int previous = here == circle.begin() ? circle.back() : *(here - 1);
+    return Greetings{{Way::kOutgoing, empty(next, outgoing_)}, {Way::kIncoming, empty(previous, incoming_)}};
+  }
+  Place empty(std::int32_t peer, std::vector<Row>& pairs) const {
+    Row& pair = pairs[static_cast<std::size_t>(peer)];
+    if (near(peer).tiny_bytes == 0) return pair.add(peer, 0);
+    const std::uint32_t number = pair.announce();
+    return {peer, number, number * near(peer).tiny_stride, 0, Box::kTiny};
+  }
+
   // Where it lies in its sender's common outbox.
   const Shared& common(std::size_t m) {
     Shared& shared = common_ones_[first_alike(m)];
@@ -147,6 +165,16 @@ class Dealer {
 };
 
 }  // namespace
+
+std::vector<int> ranks_in_native_groups(const plan::Plan& plan) {
+  std::set<int> all;
+  for (const plan::Group& group : plan.groups) {
+    std::set<int> ranks;
+    for (const std::int32_t device : group.devices) ranks.insert(plan.rank_of(device));
+    if (ranks.size() > 1) all.merge(ranks);
+  }
+  return {all.begin(), all.end()};
+}
 
 Mail deal_mail(const plan::Plan& plan, const Messages& messages, std::span<const std::int64_t> bytes,
                OwnRank own, std::span<const engine::NearBoxes> near) {

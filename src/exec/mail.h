@@ -30,10 +30,23 @@ struct Posting {
   bool is_written = true;  // by its own destination; else by that of an earlier one with the same content
 };
 
+// Native collectives carry nothing that tells one call from another. Before a rank joins one with others it
+// hears from the rank before it, in a circle of all that do, and tells the one after it: empty messages,
+// which carry what all messages carry. If any two of them are in different calls, two ranks notice, and the
+// collective cannot be completed.
+struct Greetings {
+  Posting to_next;
+  Posting from_previous;
+};
+
 struct Mail {
   std::vector<Posting> postings;  // by message of the plan
   std::size_t local_bytes = 0;    // of all local messages together
+  std::optional<Greetings> greetings{};
 };
+
+// The ranks that join others in native collectives, ascending.
+std::vector<int> ranks_in_native_groups(const plan::Plan& plan);
 
 // `bytes`: of each message of the plan; -1 of those that the round does not have. `near`: by rank, of the
 // transport; none: empty.

@@ -9,6 +9,8 @@
 
 #include <onesum/error.h>
 
+#include "exec/mail.h"
+
 namespace onesum::exec {
 namespace {
 
@@ -73,6 +75,14 @@ engine::Limits without_lines(engine::Limits limits) {
 engine::Limits inside_a_rank(engine::Limits limits) {
   limits.bytes = std::max(limits.bytes, std::size_t{256} << 10);
   return without_lines(limits);
+}
+
+// What is left for the messages of a plan.
+engine::Limits without_greetings(const plan::Plan& plan, engine::Limits limits) {
+  if (ranks_in_native_groups(plan).empty()) return limits;
+  limits.bytes -= std::min(limits.bytes, room_of(0));
+  limits.messages -= std::min<std::uint32_t>(limits.messages, 1);
+  return limits;
 }
 
 // What the messages of a pack take of the outboxes between ranks, and what is left of them.
@@ -355,7 +365,7 @@ std::size_t room_of(std::size_t payload_bytes) noexcept {
 
 std::vector<Round> rounds_of(const plan::Plan& plan, const Messages& messages,
                              std::span<const PackTable> tables, const engine::Limits& limits) {
-  return Cutter(plan, messages, limits).cut(tables);
+  return Cutter(plan, messages, without_greetings(plan, limits)).cut(tables);
 }
 
 std::size_t fullest_outbox(const plan::Plan& plan, const Messages& messages, std::span<const Round> rounds,

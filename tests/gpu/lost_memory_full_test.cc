@@ -9,6 +9,7 @@
 
 #include "gpu/callers.h"
 #include "gpu/emulator.h"
+#include "gpu/gpus.h"
 #include "support/waiting.h"
 
 namespace onesum::testing {
@@ -16,6 +17,7 @@ namespace {
 
 // An object waits for what it has given to GPUs before it goes, for ten seconds.
 TEST(LostMemory, IsWhatAGpuDoesNotComeToTheEndOf) {
+  ONESUM_NEEDS_EMULATOR();
   emulator().reset();
   Callers callers(4);
   callers.fill();

@@ -341,6 +341,7 @@ TEST_F(NcclEngine, WhatHangsEndsWithTheCommunicator) {
 
 // Until what one was given has entered the queues, or it is gone.
 TEST_F(NcclEngine, TurnsOfCommunicators) {
+  ONESUM_NEEDS_GPUS(2);
   const Members members = first_devices(2);
   auto first = join(members);
   const auto second = join(members);

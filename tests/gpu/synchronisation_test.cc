@@ -20,7 +20,13 @@
 namespace onesum::testing {
 namespace {
 
-class Synchronisation : public GpuTest {};
+class Synchronisation : public GpuTest {
+ protected:
+  void SetUp() override {
+    ONESUM_NEEDS_EMULATOR();
+    GpuTest::SetUp();
+  }
+};
 
 // Those of results are waited for before they are written, those of replicas wait until these were read.
 TEST_F(Synchronisation, IsOfEveryStream) {

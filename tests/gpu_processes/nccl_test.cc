@@ -142,5 +142,34 @@ TEST(GpuWorkersFailures, AHangEndsByTheDeadline) {
   expect_good(kWorkers, body);
 }
 
+// NCCL knows tensors by their size only. Calls that were made before, and look alike to it, are told from
+// each other before anything is given to it.
+TEST(GpuWorkersFailures, CallsThatDifferAreNotAddedUp) {
+  const auto body = [&](int rank) -> std::string {
+    Cluster cluster = Cluster::from_environment();
+    {
+      const auto ops = ops_of("nccl", cluster);
+      const PerReplica value = own_value(1000, rank);
+      for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kMean}) ops->reduce(op, value, value);
+      try {
+        ops->reduce(rank == 0 ? ReduceOp::kSum : ReduceOp::kMean, value, value);
+        return "no error";
+      } catch (const Error& error) {
+        const bool is_named = std::string(error.what()).find("workers call differently") != std::string::npos;
+        if (error.code() != ErrorCode::kInvalidArgument || !is_named) return error.what();
+      }
+    }
+    const Cluster again = cluster.shrink();
+    const PerReplica value = own_value(1000, rank);
+    const std::string wrong =
+        check(ops_of("nccl", again)->reduce(ReduceOp::kSum, value, value), 1000, {0, 1, 2, 3});
+    return wrong.empty() ? kGood : wrong;
+  };
+  for (const char* transport : {"shm", "tcp"}) {
+    SCOPED_TRACE(transport);
+    expect_good(kWorkers, body, {{"ONESUM_TRANSPORT", transport}});
+  }
+}
+
 }  // namespace
 }  // namespace onesum::testing

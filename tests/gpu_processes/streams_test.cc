@@ -15,6 +15,7 @@
 
 #include "gpu/callers.h"
 #include "gpu/emulator.h"
+#include "gpu/gpus.h"
 #include "processes/workers.h"
 #include "support/tensors.h"
 #include "support/waiting.h"
@@ -36,6 +37,7 @@ void expect_good(const std::vector<WorkerEnd>& ends, const std::string& what) {
 }
 
 TEST(StreamsOfWorkers, AreWaitedForAndWait) {
+  ONESUM_NEEDS_EMULATOR();
   for (const char* algorithm : {"nccl", "nccl/rechd", "nccl/xring#2", "xring", "pscpu", "psgpu"}) {
     const auto body = [&](int) -> std::string {
       const Cluster cluster = Cluster::from_environment();
@@ -54,6 +56,7 @@ TEST(StreamsOfWorkers, AreWaitedForAndWait) {
 
 // No stream waits for other processes: whether they come is seen inside the call.
 TEST(StreamsOfWorkers, DoNotWaitForOthers) {
+  ONESUM_NEEDS_EMULATOR();
   const auto body = [&](int rank) -> std::string {
     const Cluster cluster = Cluster::from_environment();
     const auto ops = ops_of("nccl", cluster);
@@ -76,6 +79,7 @@ TEST(StreamsOfWorkers, DoNotWaitForOthers) {
 
 // One who waits for a collective hears that the others will not come, though their GPUs are well.
 TEST(StreamsOfWorkers, EndWithTheEpoch) {
+  ONESUM_NEEDS_EMULATOR();
   void* const shared =
       mmap(nullptr, sizeof(std::atomic<bool>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(shared, MAP_FAILED);
@@ -106,6 +110,7 @@ TEST(StreamsOfWorkers, EndWithTheEpoch) {
 const Environment kWithDefaultStream = {{"EMULATED_GPU_ALLOW_DEFAULT_STREAM", "1"}};
 
 TEST(DefaultStreams, AreThoseOfTheirDevices) {
+  ONESUM_NEEDS_EMULATOR();
   const auto body = [](int) -> std::string {
     Callers callers(3, StreamKind::kDefault);
     callers.fill();
@@ -121,6 +126,7 @@ TEST(DefaultStreams, AreThoseOfTheirDevices) {
 }
 
 TEST(DefaultStreams, DoNotHoldUpOthers) {
+  ONESUM_NEEDS_EMULATOR();
   const auto body = [](int) -> std::string {
     Door door;
     std::function<void()> hold_up = [&] { door.pass(); };
