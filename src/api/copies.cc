@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <thread>
 
 #include <onesum/error.h>
 
 #include "api/engines.h"
 #include "api/tensor_state.h"
+#include "base/log.h"
 #include "engine/device.h"
 
 namespace onesum::api {
@@ -58,7 +60,8 @@ class Copier {
   void settle() noexcept {
     try {
       finish_queue();
-    } catch (const Error&) {  // the device has failed, and does nothing any more
+    } catch (const Error& error) {  // the device has failed, and does nothing any more
+      log(LogLevel::kWarning, std::string("after a copy that failed: ") + error.what());
     }
   }
 

@@ -68,7 +68,7 @@ std::size_t BlockPool::bytes_in_use() const {
   return in_use_;
 }
 
-void BlockPool::give_back_all(std::map<std::size_t, std::vector<void*>> blocks) noexcept {
+void BlockPool::give_back_all(const std::map<std::size_t, std::vector<void*>>& blocks) noexcept {
   for (const auto& [size, list] : blocks) {
     for (void* const block : list) give_back_(block);
   }

@@ -31,7 +31,7 @@ class BlockPool {
   static std::size_t block_bytes(std::size_t bytes) noexcept;
 
  private:
-  void give_back_all(std::map<std::size_t, std::vector<void*>> blocks) noexcept;
+  void give_back_all(const std::map<std::size_t, std::vector<void*>>& blocks) noexcept;
 
   const std::size_t limit_bytes_;
   const Get get_;
