@@ -13,7 +13,7 @@ constexpr std::size_t kPage = 4096;
 BlockPool::BlockPool(std::size_t limit_bytes, Get get, GiveBack give_back)
     : limit_bytes_(limit_bytes), get_(std::move(get)), give_back_(std::move(give_back)) {}
 
-BlockPool::~BlockPool() { give_back_all(std::move(free_)); }
+BlockPool::~BlockPool() { give_back_all(free_); }
 
 std::size_t BlockPool::block_bytes(std::size_t bytes) noexcept {
   if (bytes <= kPage) return kPage;
@@ -40,7 +40,7 @@ void* BlockPool::allocate(std::size_t bytes) {
     others = std::exchange(free_, {});
     kept_ = 0;
   }
-  give_back_all(std::move(others));
+  give_back_all(others);
   void* const block = get_(size);
   if (block == nullptr) {
     const std::scoped_lock lock(mutex_);
