@@ -9,6 +9,9 @@ find_package(nlohmann_json REQUIRED)
 
 if(cli_sources)
   add_library(onesum_cli STATIC ${cli_sources})
+  if(ONESUM_WITH_UCX)
+    target_compile_definitions(onesum_cli PRIVATE ONESUM_WITH_UCX)
+  endif()
   target_link_libraries(onesum_cli PUBLIC onesum_internals CLI11::CLI11 nlohmann_json::nlohmann_json
     spdlog::spdlog hwy::hwy)
 endif()

@@ -38,7 +38,13 @@ std::string compiler() {
 
 std::string build_type() { return std::string(kOptimised) + kAssertions + kSanitizer; }
 
-std::vector<std::string> built_in_engines() { return {"host"}; }
+std::vector<std::string> built_in_engines() {
+  std::vector<std::string> engines = {"host", "shm"};
+#if defined(ONESUM_WITH_UCX)
+  engines.emplace_back("ucx");
+#endif
+  return engines;
+}
 
 std::string kernel_target() {
   // Of the targets that were compiled and that this processor has, Highway takes the best: the lowest bit.
