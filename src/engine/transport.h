@@ -72,6 +72,8 @@ struct Beat {
   std::uint64_t token = 0;
   // Whoever takes part in this beat has finished all below this one: news for its peers that cost nothing.
   std::uint64_t settled = 0;
+  // Where both ends share memory, payloads of this beat lie so much further in their boxes (NearBoxes::room).
+  std::size_t shift = 0;
 };
 
 enum class Arrival : std::uint8_t {

@@ -115,7 +115,8 @@ class Executor::Run {
   void begin(Open& next) {
     const std::uint64_t first = crossing_->first_beat;
     next.beat = {first + opened_, crossing_->token,
-                 first + opened_ + 1 - std::min<std::size_t>(opened_ + 1, program_.window)};
+                 first + opened_ + 1 - std::min<std::size_t>(opened_ + 1, program_.window),
+                 program_.shift(first + opened_)};
     if (opened_ == closed_) crossing_->watch.begin(next.beat.number);
     crossing_->transport.begin(
         next.beat,

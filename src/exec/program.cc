@@ -114,7 +114,7 @@ void Instance::find_boxes(engine::Transport& transport) {
       const bool takes_turns = transport.near_boxes(peer).room > 0;
       for (const engine::Box box : {engine::Box::kPair, engine::Box::kTiny, engine::Box::kCommon}) {
         const bool is_moved = takes_turns && box != engine::Box::kTiny;
-        const std::size_t offset = is_moved ? beat / p.phases * p.turns.bytes : 0;
+        const std::size_t offset = is_moved ? p.shift(beat) : 0;
         bases_[slot++] = transport.outbox(box, peer, phase) + offset;
         // Read only; pointers to sources and destinations are kept in one table.
         bases_[slot++] = const_cast<std::byte*>(transport.inbox(box, peer, phase)) + offset;

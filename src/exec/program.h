@@ -186,6 +186,8 @@ struct Program {
   const Memory& memory_of(std::size_t slot) const { return memory[(slot - tensor_slots) % memory.size()]; }
   // Beats after which a round has the same boxes again.
   unsigned cycle() const { return phases * turns.count; }
+  // Where in the room of a copy the messages of a beat begin.
+  std::size_t shift(std::uint64_t beat) const { return beat % cycle() / phases * turns.bytes; }
   std::size_t slots() const { return first_box() + kBoxesOfPair * cycle() * peers.size(); }
 };
 

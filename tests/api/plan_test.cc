@@ -8,6 +8,7 @@
 
 #include <onesum/all_reduce.h>
 
+#include "api/study.h"
 #include "plan/text.h"
 #include "plan/verify.h"
 #include "support/expect_error.h"
@@ -110,10 +111,21 @@ TEST(PlanOfACall, OfSlicesIsProvedForEveryLength) {
   EXPECT_EQ(plan.pack_elements(), (std::vector<std::size_t>{3, 3}));
 }
 
+// GPU:0 of one worker is GPU:0 of the other where both are in this process: no native collective has a GPU
+// twice.
+TEST(PlanOfACall, WorkersOfOneProcessShareGpus) {
+  const std::vector<std::string> workers = {"/job:worker/task:0", "/job:worker/task:1"};
+  const Cluster cluster = Cluster::embedded(workers, 2, "GPU");
+  MultiWorkerAllReduce ops(workers, 2, "nccl", 0, 0, 10, cluster);
+  const std::vector<Device> gpus(cluster.devices().begin(), cluster.devices().end());
+  const std::vector<ReduceSpec> specs = {{DType::kFloat32, Shape{10}, gpus, gpus}};
+  EXPECT_EQ(ops.plan(ReduceOp::kSum, specs).order(), "canonical");
+}
+
 // A plan needs no engine; a call does.
 TEST(PlanOfACall, MayBeOnGpus) {
   const std::vector<std::string> workers = {"/job:worker/task:0", "/job:worker/task:1"};
-  const Cluster cluster = Cluster::embedded(workers, 2, "GPU");
+  const Cluster cluster = api::embedded_on_machines(workers, 2, "GPU", 1);
   MultiWorkerAllReduce ops(workers, 2, "nccl#2:64:nccl/xring#2:4k:pscpu/pscpu", 0, 0, 10, cluster);
   const std::vector<Device> gpus(cluster.devices().begin(), cluster.devices().end());
   std::vector<ReduceSpec> specs;

@@ -78,7 +78,7 @@ TEST(ShmSegment, SegmentsOfOthersAreRefusedByName) {
   expect_refused(forge(kLayout.bytes(), kAllSeals, 20).get(), {"77 phases", "expected 3 ranks, 2 phases"});
   expect_refused(forge(kLayout.bytes(), kAllSeals, 24).get(), {"77 messages", "of 6 messages"});
   expect_refused(forge(kLayout.bytes(), kAllSeals, 32).get(), {"77 bytes", "8192 bytes"});
-  expect_refused(forge(kLayout.bytes(), kAllSeals, 40).get(), {"in 77", "8192 bytes in 8192"});
+  expect_refused(forge(kLayout.bytes(), kAllSeals, 40).get(), {"8192 bytes, room 77", "8192 bytes, room 0"});
   const shm::Segment another_rank(2, kLayout);
   expect_refused(another_rank.descriptor(), {"belongs to rank 2"});
   const shm::Segment another_size(1, shm::Layout(4, kSmallLimits));

@@ -75,8 +75,8 @@ Header header_of(int rank, const Layout& layout) {
 
 std::string in_words(int size, const Limits& limits) {
   return std::to_string(size) + " ranks, " + std::to_string(limits.phases) + " phases of " +
-         std::to_string(limits.messages) + " messages and " + std::to_string(limits.bytes) + " bytes in " +
-         std::to_string(std::max(limits.room, limits.bytes));
+         std::to_string(limits.messages) + " messages and " + std::to_string(limits.bytes) + " bytes, room " +
+         std::to_string(limits.room);
 }
 
 std::string system_error() { return std::system_category().message(errno); }
