@@ -12,13 +12,16 @@
 #   lint             everything that can be said without running: check-format, check-layers, tidy
 #   docs             write the pages that are made from plans: docs/algorithms.md
 #   format           lay out the sources
+#   test-python      set-up, build, the tests of the Python package
+#   python-stubs     write python/onesum/_core.pyi from the extension
+#   setup-python     make build/python, a virtual environment for the Python package
 #   setup-cuda       install CUDA's compiler and headers below build/, for the GPU plug-in; no GPU is needed
 #   setup, clean
 
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: setup setup-dev setup-cuda build run test test-fast test-exhaustive test-gpu bench bench-peers \
+.PHONY: setup setup-dev setup-cuda setup-python build run test test-fast test-python python-stubs test-exhaustive test-gpu bench bench-peers \
         check-instructions soak docs lint check-format check-layers tidy format clean
 
 jobs := $(shell nproc)
@@ -34,10 +37,14 @@ setup-dev:
 setup-cuda: setup
 	@tools/setup_cuda
 
-build/build.ninja: CMakePresets.json | setup
+setup-python: setup
+	@tools/setup_python
+
+build/build.ninja: CMakePresets.json | setup setup-python
 	cmake --preset release
 
-build: setup build/build.ninja
+build: setup setup-python build/build.ninja
+	@grep -q '^nanobind_DIR:PATH=/' build/CMakeCache.txt || cmake --preset release
 	cmake --build --preset release
 
 run: setup build/build.ninja
@@ -60,6 +67,16 @@ test-exhaustive: build
 	else \
 	  echo "There are no exhaustive tests yet (tests/*/*_exhaustive_test.cc)."; \
 	fi
+
+test-python: setup setup-python build/build.ninja
+	@grep -q '^nanobind_DIR:PATH=/' build/CMakeCache.txt || cmake --preset release
+	cmake --build --preset release --target onesum_python onesum_tool
+	ctest --preset release -R '^python/'
+
+python-stubs: setup setup-python build/build.ninja
+	cmake --build --preset release --target onesum_python
+	PYTHONPATH=build/python-package build/python/bin/python -m nanobind.stubgen -q -m onesum._core \
+	  -o python/onesum/_core.pyi
 
 test-gpu: build
 	@tools/test_gpu
@@ -106,8 +123,8 @@ check-layers:
 	@tools/check_layers
 
 # Only what the developer build compiles: the consumer's project and the fuzz targets are not in it. CI, which
-# is short of time, leaves the tests to whoever writes them: make tidy tidied='src|bench|examples|tools'.
-tidied := src|tests|bench|examples|tools
+# is short of time, leaves the tests to whoever writes them: make tidy tidied='src|bench|examples|tools|python'.
+tidied := src|tests|bench|examples|tools|python
 tidy: setup-dev
 	@cmake --preset dev >/dev/null
 	run-clang-tidy-19 -quiet -p build/dev -j $(jobs) '^$(CURDIR)/($(tidied))/' | \
@@ -117,4 +134,4 @@ format: setup-dev
 	clang-format-19 -i $(sources)
 
 clean:
-	rm -rf build
+	rm -rf build build-*

@@ -7,9 +7,10 @@ endif()
 
 find_program(ONESUM_CCACHE ccache)
 if(ONESUM_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
-  # ccache wants to be told that the macros of a precompiled header are known by its name.
+  # ccache wants to be told that the macros of a precompiled header are known by its name. What was compiled in one
+  # checkout serves another.
   set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros
-    "${ONESUM_CCACHE}")
+    "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1 "${ONESUM_CCACHE}")
 endif()
 
 set(CMAKE_CXX_EXTENSIONS OFF)

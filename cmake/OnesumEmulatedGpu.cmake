@@ -3,9 +3,10 @@
 # LD_LIBRARY_PATH, or is linked to <target>. tests/emulated_gpu/emulated_gpu.h says what can be set and asked,
 # kernel_twin.h what a twin is.
 # All of it needs the headers of CUDA and NCCL; the library onesum_kernel_twins, the GPU's kernels compiled for
-# the host and what prepares their launches, needs none.
+# the host, what prepares their launches and what keeps their memory, needs none.
 add_library(onesum_kernel_twins STATIC
   "${PROJECT_SOURCE_DIR}/tests/emulated_gpu/kernel_twins.cc"
+  "${PROJECT_SOURCE_DIR}/src/engine/cuda/block_pool.cc"
   "${PROJECT_SOURCE_DIR}/src/engine/cuda/kernel_forms.cc"
   "${PROJECT_SOURCE_DIR}/src/engine/cuda/launch_arguments.cc"
   "${PROJECT_SOURCE_DIR}/src/engine/cuda/reduce_steps.cc")

@@ -6,7 +6,7 @@
 # so `ctest -R '^plan/'` runs a folder. tests/support/ is a library that all of them link.
 # tests/conformance/ has checks that are made on CPUs (tests/api/, tests/processes/) and on GPUs (tests/gpu/,
 # tests/gpu_processes/), in a library of their own.
-# Tests run in the project's root, which is also the macro ONESUM_SOURCE_DIR. tests/cli/ links the tool's
+# Tests run in the project's root, and name its files from there. tests/cli/ links the tool's
 # code and has the path of the tool itself as ONESUM_TOOL; tests/exec/ runs the sample plans of tests/plan/,
 # tests/machines/ the workers and calls of tests/processes/; tests/engine/ runs the GPU's kernels compiled for
 # the host, tests/emulated_gpu_self/ and tests/gpu/ the emulated GPU (OnesumEmulatedGpu.cmake).
@@ -46,7 +46,6 @@ if(ONESUM_SANITIZE MATCHES undefined)
   target_compile_options(onesum_test_flags INTERFACE -fno-sanitize=undefined)
 endif()
 target_include_directories(onesum_test_flags INTERFACE "${PROJECT_SOURCE_DIR}/tests")
-target_compile_definitions(onesum_test_flags INTERFACE ONESUM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 
 file(GLOB support_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/support/*.cc")
 list(FILTER support_sources EXCLUDE REGEX "_test\\.cc$")
@@ -190,6 +189,10 @@ foreach(folder IN LISTS test_folders)
     onesum_test_program(${folder} exhaustive 21600 ${exhaustive} ${helpers})
   endif()
 endforeach()
+
+if(ONESUM_WITH_PYTHON AND NOT ONESUM_SANITIZE)
+  include(OnesumPythonTests)
+endif()
 
 # Checks that are no GoogleTest programs.
 add_test(NAME layers/check_layers COMMAND "${PROJECT_SOURCE_DIR}/tools/check_layers")

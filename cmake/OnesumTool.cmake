@@ -14,6 +14,7 @@ if(cli_sources)
   endif()
   target_link_libraries(onesum_cli PUBLIC onesum_internals CLI11::CLI11 nlohmann_json::nlohmann_json
     spdlog::spdlog hwy::hwy)
+  target_precompile_headers(onesum_cli REUSE_FROM onesum_read_once)
 endif()
 
 if(EXISTS "${cli_main}")

@@ -41,8 +41,9 @@ class ONESUM_API Cluster {
   // they meet. A process joins once; called again, it gives the same cluster.
   static Cluster from_environment();
 
-  // Returns when all workers have called it, and all earlier calls on this cluster are done.
-  void barrier();
+  // Returns when all workers have called it, and all earlier calls on this cluster are done. Throws
+  // deadline_exceeded naming who did not come before the timeout (absent: 30 minutes).
+  void barrier(std::optional<std::chrono::milliseconds> timeout = {});
 
   // Those who are left of the group, as a new cluster with ranks 0, 1, …, in the old order; the old one is
   // over. Every worker that lives must call it, and waits for the others until the timeout (absent: 30
@@ -69,6 +70,13 @@ class ONESUM_API Cluster {
   // each with the ranks of the cluster that it will be in, the same for all of its members; one that is to
   // be in none passes its own rank. Where all workers are in this process, any of them.
   Cluster split(std::span<const int> ranks);
+
+  // The same without the others: only those of `ranks` call it, in whatever order with their other calls, and
+  // wait for each other until the timeout (absent: 30 minutes). `name` tells groups of the same workers apart
+  // that they make at the same time; they make those of one name in the same order. The first of the ranks
+  // becomes 0. Throws deadline_exceeded naming who did not come.
+  Cluster group(std::span<const int> ranks, std::string_view name,
+                std::optional<std::chrono::milliseconds> timeout = {});
 
   // Tells the other workers that this one has left. Calls on the cluster are refused from then on. Never
   // waits long; the last handle does it too.

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include <onesum/cluster.h>
+#include <onesum/collective.h>
 #include <onesum/export.h>
 #include <onesum/options.h>
 #include <onesum/plan.h>
@@ -49,7 +50,12 @@ class ONESUM_API Work {
   ~Work();
 
   void wait();  // until done; throws what the call threw
+  bool wait_for(
+      std::chrono::nanoseconds longest);  // returns whether it is done; throws nothing of the call's
   bool is_done() const noexcept;
+  // Calls `fn` once it is done: at once if it is, else on the thread that has done it. It must not throw, nor
+  // wait for other Works.
+  void when_done(std::function<void()> fn);
   std::vector<Mirrored> results();  // waits; empty for calls into the caller's memory
 
   struct State;  // internal
@@ -89,7 +95,8 @@ class ONESUM_API CrossDeviceOps {
   CrossDeviceOps(const CrossDeviceOps&) = delete;
   CrossDeviceOps& operator=(const CrossDeviceOps&) = delete;
 
-  // The sum or mean of all replicas, on every device of the destination, in the destination's order.
+  // The sum or mean (or what else the operation is) of all replicas, on every device of the destination, in
+  // the destination's order.
   Mirrored reduce(ReduceOp op, const PerReplica& value, const Destination& destination,
                   const CommunicationOptions& options = {});
 
@@ -117,6 +124,16 @@ class ONESUM_API CrossDeviceOps {
 
   PreparedReduce prepare(ReduceOp op, std::span<const PerReplica> values, std::span<PerReplica> results,
                          const CommunicationOptions& options = {});
+
+  // Collectives of every kind, into memory the caller has (collective.h): at once, without waiting, and to
+  // run again and again. Works run in call order. plan() and explain() of one assume what those below do.
+  void run(const Collective& call, const CommunicationOptions& options = {});
+  Work start(Collective call, const CommunicationOptions& options = {});
+  PreparedReduce prepare(Collective call, const CommunicationOptions& options = {});
+  Plan plan(const Collective& call, const CommunicationOptions& options = {}) const;
+  Plan plan(const CollectiveSpec& spec, const CommunicationOptions& options = {}) const;
+  std::string explain(const Collective& call, const CommunicationOptions& options = {}) const;
+  std::string explain(const CollectiveSpec& spec, const CommunicationOptions& options = {}) const;
 
   // What a call would do, without doing it; the second form needs no memory. Where workers are processes of
   // their own nobody is asked: the first form assumes that all call alike, each with as many replicas, of the

@@ -46,7 +46,7 @@ class ONESUM_API Device {
   std::string to_string() const;
 
   std::uint64_t hash() const noexcept { return hash_; }  // equal devices have equal hashes
-  friend bool operator==(const Device& a, const Device& b) noexcept;
+  friend ONESUM_API bool operator==(const Device& a, const Device& b) noexcept;
 
  private:
   void rehash() noexcept;

@@ -55,8 +55,10 @@ ONESUM_API std::string_view to_string(DType dtype) noexcept;
 // the text and the valid names.
 ONESUM_API DType parse_dtype(std::string_view text);
 
-// The type of a reduction's result: that of its input for SUM; for MEAN 8- and 16-bit integers give float32,
-// 32- and 64-bit ones float64. Throws invalid_argument for bool, which has no sum.
+// The type of a reduction's result: that of its input; but for MEAN 8- and 16-bit integers give float32, 32-
+// and 64-bit ones float64. Throws invalid_argument for types that an operation does not take, naming those
+// that it could be: bool has no SUM and MEAN, complex numbers no MIN and MAX, and only integers and bool have
+// bits to combine.
 ONESUM_API DType result_dtype(ReduceOp op, DType input);
 
 // The DType of a C++ type: kDTypeOf<float> is DType::kFloat32.

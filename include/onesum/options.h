@@ -9,7 +9,8 @@
 namespace onesum {
 
 // The values of these enumerations are part of plans and wire formats: append only.
-enum class ReduceOp : std::uint8_t { kSum, kMean };
+// Which operation takes which types, and what it makes of them: docs/semantics.md, section 3.
+enum class ReduceOp : std::uint8_t { kSum, kMean, kProduct, kMin, kMax, kBitAnd, kBitOr, kBitXor };
 enum class Implementation : std::uint8_t { kAuto, kRing, kNccl };
 enum class Numerics : std::uint8_t { kCanonical, kFast, kExact };
 enum class SparseRows : std::uint8_t { kConcatenate, kMergeDuplicates };

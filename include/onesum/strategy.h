@@ -50,8 +50,9 @@ class ONESUM_API ReplicaContext {
   const Device& device() const noexcept;
   MirroredStrategy& strategy() const noexcept { return *strategy_; }
 
-  // The sum or mean over all replicas, the same on each. The lists are reduced in one batch_reduce; type,
-  // shape and number must be the same on all replicas (rows of slices may differ in number).
+  // The sum or mean (or what else the operation is) over all replicas, the same on each. The lists are
+  // reduced in one batch_reduce; type, shape and number must be the same on all replicas (rows of slices may
+  // differ in number).
   Tensor all_reduce(ReduceOp op, const Tensor& value, const CommunicationOptions& options = {});
   IndexedSlices all_reduce(ReduceOp op, const IndexedSlices& value, const CommunicationOptions& options = {});
   std::vector<Tensor> all_reduce(ReduceOp op, std::span<const Tensor> values,
@@ -153,9 +154,10 @@ class ONESUM_API StrategyScope {
 class ONESUM_API MirroredStrategy {
  public:
   // One replica per device, in this order; two equal devices are refused. No devices: CPU:0, CPU:1, … as many
-  // as cores the process may use (or ONESUM_THREADS). No `cross_device_ops`: ReductionToOneDevice.
+  // as cores the process may use (or ONESUM_THREADS). No `cross_device_ops`: ReductionToOneDevice; a
+  // std::unique_ptr will do.
   explicit MirroredStrategy(std::vector<std::string> devices = {},
-                            std::unique_ptr<CrossDeviceOps> cross_device_ops = nullptr);
+                            std::shared_ptr<CrossDeviceOps> cross_device_ops = nullptr);
   ~MirroredStrategy();
   MirroredStrategy(const MirroredStrategy&) = delete;
   MirroredStrategy& operator=(const MirroredStrategy&) = delete;
@@ -190,7 +192,7 @@ class ONESUM_API MirroredStrategy {
     }
   }
 
-  // The sum or mean of all replicas, on the host (CPU:0).
+  // The sum or mean, or what else the operation is, of all replicas, on the host (CPU:0).
   Mirrored reduce(ReduceOp op, const PerReplica& value, const CommunicationOptions& options = {});
 
   StrategyExtended extended() { return StrategyExtended(*this); }

@@ -47,8 +47,11 @@ class ONESUM_API Tensor {
   // afterwards waits for the call. Where every GPU's tensor of a call has one, the results included, and
   // nobody but this process's GPUs has work to do, the call returns as soon as they have been told. Without a
   // stream the memory must be ready, and a call returns when its results are.
+  //
+  // `owner` is let go with the last handle, on whatever thread that is; without one the caller keeps the
+  // memory alive.
   static Tensor borrow(void* memory, DType dtype, Shape shape, const Device& device,
-                       std::optional<void*> stream = {});
+                       std::optional<void*> stream = {}, std::shared_ptr<const void> owner = {});
 
   // DLPack. from_dlpack takes over the managed tensor: its deleter runs when the last handle goes. What is
   // not dense and row-major, or of a type that onesum does not know, is refused by name and stays the

@@ -47,6 +47,8 @@ class ONESUM_API Mirrored : public DistributedValues {
 // Components that may differ: what reductions take. One replica may be given as it is.
 class ONESUM_API PerReplica : public DistributedValues {
  public:
+  // No component: what a worker passes that brings nothing to a call of several, or gets nothing of it.
+  PerReplica() : DistributedValues({}) {}
   explicit PerReplica(std::vector<Value> values);
   explicit PerReplica(std::vector<Tensor> tensors);
   PerReplica(Tensor tensor);             // NOLINT(google-explicit-constructor): one replica

@@ -25,6 +25,24 @@ std::size_t replica_bytes(const Stream& stream, std::size_t r) {
   return stream.replica_elements[r] * size_of(stream.task.replicas[r].element);
 }
 
+// The components of a pair that a process has are neighbours: by pair, the number of its first one.
+class FirstHere {
+ public:
+  void note(std::size_t pair, std::uint32_t number) {
+    if (pair >= first_.size()) first_.resize(pair + 1, UINT32_MAX);
+    first_[pair] = std::min(first_[pair], number);
+  }
+  std::uint32_t of(std::size_t pair) const { return first_[pair]; }
+
+ private:
+  std::vector<std::uint32_t> first_;
+};
+
+// The number in its pair of the ith replica, or result, of a stream.
+std::uint32_t number_of(std::span<const std::uint32_t> numbers, std::size_t i) {
+  return numbers.empty() ? static_cast<std::uint32_t>(i) : numbers[i];
+}
+
 Tensor make_result(const Stream& stream, const Device& device) {
   return Tensor::empty(stream.result_dtype, stream.result_shape, device);
 }
@@ -38,8 +56,11 @@ BoundCall::BoundCall(const CallTraits& traits, planner::Planned planned, const e
       own_(site.own),
       crossed_(std::move(crossed)),
       instance_(exec::bind(*planned_.plan, planned_.tables, planned_.slots, site), crossed_.transport),
-      overlap_(make_overlap_check()) {
-  for (const Stream& stream : planned_.streams) bytes_ += replica_bytes(stream, 0);
+      overlap_(make_overlap_check()),
+      tensors_(planner::count_tensors(planned_.streams)) {
+  for (const Stream& stream : planned_.streams) {
+    if (number_of(stream.replica_numbers, 0) == 0) bytes_ += replica_bytes(stream, 0);
+  }
   number_slots();
 }
 
@@ -49,16 +70,32 @@ bool BoundCall::is_here(std::int32_t device) const {
 
 void BoundCall::number_slots() {
   std::uint32_t slot = 0;
+  FirstHere replicas;
+  FirstHere results;
+  const auto add = [&](std::size_t pair, std::int32_t device, std::uint32_t number, FirstHere& first,
+                       std::vector<Place>& places) {
+    if (is_here(device)) {
+      first.note(pair, number);
+      places.push_back({number, slot});
+    }
+    ++slot;
+  };
   for (const Stream& stream : planned_.streams) {
     StreamSlots& slots = slots_.emplace_back();
-    for (const collective::Source& replica : stream.task.replicas) {
-      if (is_here(replica.device)) slots.replicas.push_back(slot);
-      ++slot;
+    const collective::Task& task = stream.task;
+    for (std::size_t r = 0; r < task.replicas.size(); ++r) {
+      add(stream.pair, task.replicas[r].device, number_of(stream.replica_numbers, r), replicas,
+          slots.replicas);
     }
-    for (const collective::Target& target : stream.task.destinations) {
-      if (is_here(target.device)) slots.results.push_back(slot);
-      ++slot;
+    for (std::size_t d = 0; d < task.destinations.size(); ++d) {
+      add(stream.pair, task.destinations[d].device, number_of(stream.result_numbers, d), results,
+          slots.results);
     }
+  }
+  for (std::size_t s = 0; s < slots_.size(); ++s) {
+    const std::size_t pair = planned_.streams[s].pair;
+    for (Place& place : slots_[s].replicas) place.component -= replicas.of(pair);
+    for (Place& place : slots_[s].results) place.component -= results.of(pair);
   }
 }
 
@@ -90,16 +127,16 @@ std::vector<Mirrored> BoundCall::make_results() const {
   return results;
 }
 
-// Components beyond the slots are not read: of a broadcast, those of workers that are not the root.
+// Components without a place are not read: of a broadcast, those of workers that are not the root.
 bool BoundCall::set_bases(const DistributedValues& values, StreamPart part,
-                          std::span<const std::uint32_t> slots) noexcept {
+                          std::span<const Place> places) noexcept {
   std::byte** const bases = instance_.bases().data();
   const std::span<const Value> components = values.values();
   bool changed = false;
-  for (std::size_t i = 0; i < slots.size(); ++i) {
-    auto* memory = static_cast<std::byte*>(part_of(components[i], part)->memory);
-    changed = changed || bases[slots[i]] != memory;
-    bases[slots[i]] = memory;
+  for (const Place& place : places) {
+    auto* memory = static_cast<std::byte*>(part_of(components[place.component], part)->memory);
+    changed = changed || bases[place.slot] != memory;
+    bases[place.slot] = memory;
   }
   return changed;
 }
@@ -132,15 +169,15 @@ void BoundCall::find_callers(const Pairs& pairs, std::span<const Mirrored> fresh
     const Stream& stream = planned_.streams[s];
     const Pair pair = pairs[stream.pair];
     const DistributedValues& results = pair.results != nullptr ? *pair.results : fresh[stream.pair];
-    note_streams(*pair.value, stream.part, slots_[s].replicas.size());
-    note_streams(results, stream.part, slots_[s].results.size());
+    note_streams(*pair.value, stream.part, slots_[s].replicas);
+    note_streams(results, stream.part, slots_[s].results);
   }
   instance_.set_callers(callers_, all_have_streams_);
 }
 
-// As in set_bases: of the first components.
-void BoundCall::note_streams(const DistributedValues& values, StreamPart part, std::size_t count) {
-  for (const Value& value : values.values().first(count)) note_stream(*part_of(value, part));
+void BoundCall::note_streams(const DistributedValues& values, StreamPart part,
+                             std::span<const Place> places) {
+  for (const Place& place : places) note_stream(*part_of(values.values()[place.component], part));
 }
 
 void BoundCall::note_stream(const Tensor::State& state) {
@@ -157,32 +194,34 @@ void BoundCall::note_stream(const Tensor::State& state) {
 }
 
 OverlapCheck BoundCall::make_overlap_check() const {
-  std::vector<std::size_t> bytes;
-  std::vector<bool> is_result;
-  std::vector<bool> is_replaced;
+  std::vector<OverlapCheck::Use> uses;
   for (const Stream& stream : planned_.streams) {
-    const std::size_t first = bytes.size();
+    const std::size_t first = uses.size();
     for (std::size_t r = 0; r < stream.task.replicas.size(); ++r) {
-      bytes.push_back(is_here(stream.task.replicas[r].device) ? replica_bytes(stream, r) : 0);
-      is_result.push_back(false);
-      is_replaced.push_back(false);
+      const collective::Source& replica = stream.task.replicas[r];
+      uses.push_back({stream.input_offset * size_of(replica.element),
+                      is_here(replica.device) ? replica_bytes(stream, r) : 0, false, false});
     }
+    const std::size_t element_bytes = size_of(stream.result_dtype);
     for (const collective::Target& target : stream.task.destinations) {
-      bytes.push_back(is_here(target.device) ? stream.result_shape.elements() * size_of(stream.result_dtype)
-                                             : 0);
-      is_result.push_back(true);
-      is_replaced.push_back(false);
-      if (target.in_place_of >= 0) is_replaced[first + static_cast<std::size_t>(target.in_place_of)] = true;
+      uses.push_back({stream.output_offset * element_bytes,
+                      is_here(target.device) ? stream.result_shape.elements() * element_bytes : 0, true,
+                      false});
+      if (target.in_place_of >= 0)
+        uses[first + static_cast<std::size_t>(target.in_place_of)].is_replaced = true;
     }
   }
-  return {std::move(bytes), std::move(is_result), is_replaced};
+  return OverlapCheck(std::move(uses));
 }
 
 void BoundCall::refuse_overlap(std::pair<std::size_t, std::size_t> slots) const {
   throw Error(
       ErrorCode::kInvalidArgument,
       name_of_slot(slots.first) + " and " + name_of_slot(slots.second) +
-          " share memory; a result may only be exactly the replica of its own pair on its own device");
+          (planner::has_parts(traits_.kind)
+               ? " share memory; a result may only lie exactly where the part is that it takes the place of"
+               : " share memory; a result may only be exactly the replica of its own pair on its own "
+                 "device"));
 }
 
 // The GPUs' library loads whole elements; our own kernels take any address.
@@ -192,10 +231,11 @@ void BoundCall::refuse_split_elements() {
     for (const std::size_t s : planned_.pack_streams[p]) {
       const Element element = planned_.streams[s].task.output;
       for (const auto* const slots : {&slots_[s].replicas, &slots_[s].results}) {
-        for (const std::uint32_t slot : *slots) {
-          if (reinterpret_cast<std::uintptr_t>(instance_.bases()[slot]) % size_of(element) == 0) continue;
+        for (const Place& place : *slots) {
+          if (reinterpret_cast<std::uintptr_t>(instance_.bases()[place.slot]) % size_of(element) == 0)
+            continue;
           throw Error(ErrorCode::kInvalidArgument,
-                      name_of_slot(slot) + " is of " + std::string(to_string(element)) +
+                      name_of_slot(place.slot) + " is of " + std::string(to_string(element)) +
                           " in memory that is not aligned to " + std::to_string(size_of(element)) +
                           " bytes, as native collectives (NCCL) demand; other algorithms take it");
         }
@@ -215,8 +255,8 @@ std::string BoundCall::name_of_slot(std::size_t slot) const {
     const bool is_result = slot >= replicas;
     const std::int32_t device =
         is_result ? stream.task.destinations[slot - replicas].device : stream.task.replicas[slot].device;
-    return "pair " + std::to_string(stream.pair) + ": " + (is_result ? "result" : "replica") + " on " +
-           planned_.devices[static_cast<std::size_t>(device)].to_string();
+    return planner::name_of_pair(traits_.kind, stream.pair) + ": " + (is_result ? "result" : "replica") +
+           " on " + planned_.devices[static_cast<std::size_t>(device)].to_string();
   }
   return "slot " + std::to_string(slot);
 }

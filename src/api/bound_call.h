@@ -30,7 +30,7 @@ class BoundCall {
 
   const CallTraits& traits() const noexcept { return traits_; }
   const planner::Planned& planned() const noexcept { return planned_; }
-  std::size_t tensors() const noexcept { return planned_.streams.size(); }
+  std::size_t tensors() const noexcept { return tensors_; }
   std::size_t bytes() const noexcept { return bytes_; }  // of one replica of everything
 
   // Handles to fresh results, one Mirrored per pair.
@@ -56,21 +56,27 @@ class BoundCall {
   [[noreturn]] void refuse_overlap(std::pair<std::size_t, std::size_t> slots) const;
   void refuse_split_elements();
   std::string name_of_slot(std::size_t slot) const;
+  struct Place;
   bool set_bases(const DistributedValues& values, planner::StreamPart part,
-                 std::span<const std::uint32_t> slots) noexcept;
+                 std::span<const Place> places) noexcept;
   void number_slots();
   void find_callers(const Pairs& pairs, std::span<const Mirrored> fresh);
-  void note_streams(const DistributedValues& values, planner::StreamPart part, std::size_t count);
+  void note_streams(const DistributedValues& values, planner::StreamPart part, std::span<const Place> places);
   void note_stream(const Tensor::State& state);
 
   CallTraits traits_;
   planner::Planned planned_;
   exec::OwnRank own_;
   Crossed crossed_;
-  // The slots of this process's replicas and results.
+  // Which component of a value is at which slot.
+  struct Place {
+    std::uint32_t component = 0;
+    std::uint32_t slot = 0;
+  };
+  // Of this process's replicas and results.
   struct StreamSlots {
-    std::vector<std::uint32_t> replicas;
-    std::vector<std::uint32_t> results;
+    std::vector<Place> replicas;
+    std::vector<Place> results;
   };
   std::vector<StreamSlots> slots_;  // by stream
   exec::Instance instance_;
@@ -78,6 +84,7 @@ class BoundCall {
   // Of calls with GPUs: the streams of their tensors, and whether all have one.
   std::vector<exec::CallerStream> callers_;
   bool all_have_streams_ = false;
+  std::size_t tensors_ = 0;
   std::size_t bytes_ = 0;
   bool has_addresses_ = false;
 };

@@ -51,6 +51,37 @@ void add_results(Hasher& hasher, const Pair& pair, const Device& defaults) {
   }
 }
 
+// Where a result shares memory with a replica, by how much it is moved.
+void add_displacements(Hasher& hasher, const Pair& pair) {
+  const auto memory_of = [](const Value& value) -> const Tensor::State* {
+    const auto* tensor = std::get_if<Tensor>(&value);
+    return tensor == nullptr ? nullptr : tensor->state();
+  };
+  for (const Value& result : pair.results->values()) {
+    const Tensor::State* const to = memory_of(result);
+    for (const Value& replica : pair.value->values()) {
+      const Tensor::State* const from = memory_of(replica);
+      if (from == nullptr || to == nullptr) continue;
+      const auto begin = reinterpret_cast<std::uintptr_t>(from->memory);
+      const auto other = reinterpret_cast<std::uintptr_t>(to->memory);
+      const bool is_apart = begin + from->bytes <= other || other + to->bytes <= begin;
+      hasher.add(is_apart ? 1 : 0);
+      hasher.add(is_apart ? 0 : other - begin);
+    }
+  }
+}
+
+// Calls that have parts: what is in place depends on where the parts lie.
+void add_parts(Hasher& hasher, const Pair& pair) {
+  add_components(hasher, *pair.results);
+  add_displacements(hasher, pair);
+  hasher.add(pair.splits.size());
+  for (const std::vector<std::size_t>& split : pair.splits) {
+    hasher.add(split.size());
+    for (const std::size_t elements : split) hasher.add(elements);
+  }
+}
+
 }  // namespace
 
 CallKey key_of(const CallTraits& traits, const Pairs& pairs, const CommunicationOptions& options,
@@ -61,9 +92,11 @@ CallKey key_of(const CallTraits& traits, const Pairs& pairs, const Communication
              static_cast<std::uint64_t>(traits.into) << 16 |
              static_cast<std::uint64_t>(options.implementation) << 24 |
              static_cast<std::uint64_t>(options.numerics) << 32 |
-             static_cast<std::uint64_t>(options.sparse_rows) << 40);
+             static_cast<std::uint64_t>(options.sparse_rows) << 40 |
+             static_cast<std::uint64_t>(traits.has_equal_parts) << 48);
   hasher.add(static_cast<std::uint64_t>(traits.axis));
   hasher.add(static_cast<std::uint64_t>(traits.root));
+  hasher.add(static_cast<std::uint64_t>(traits.receiver));
   hasher.add(options.bytes_per_pack);
   hasher.add(pairs.size());
   bool has_sparse = false;
@@ -73,7 +106,9 @@ CallKey key_of(const CallTraits& traits, const Pairs& pairs, const Communication
     has_sparse |= sparse != 0 && sparse == pair.value->size();
     key.mixes_dense_and_sparse |= sparse != 0 && sparse != pair.value->size();
     hasher.add(pair.declared_dtype ? static_cast<std::uint64_t>(*pair.declared_dtype) + 1 : 0);
-    if (pair.results != nullptr) {
+    if (planner::has_parts(traits.kind)) {
+      add_parts(hasher, pair);
+    } else if (pair.results != nullptr) {
       add_results(hasher, pair, defaults);
     } else {
       hasher.add(2 * pair.destinations.size() + (pair.destination_is_text ? 1 : 0));

@@ -25,7 +25,7 @@ class Memory {
 
   // A result may only be a replica of its own value, in place.
   void refuse_overlaps() {
-    const auto overlap = OverlapCheck(bytes_, is_result_, is_replaced_).find(bases_);
+    const auto overlap = OverlapCheck(uses_).find(bases_);
     if (!overlap) return;
     throw Error(
         ErrorCode::kInvalidArgument,
@@ -54,26 +54,22 @@ class Memory {
   }
 
   void add(std::size_t pair, const Tensor& tensor, bool is_result, bool is_replaced) {
-    bytes_.push_back(tensor.bytes());
+    uses_.push_back({0, tensor.bytes(), is_result, is_replaced});
     bases_.push_back(static_cast<std::byte*>(tensor.state()->memory));
-    is_result_.push_back(is_result);
-    is_replaced_.push_back(is_replaced);
     pairs_.push_back(pair);
     tensors_.push_back(tensor);
   }
 
   std::string names(std::size_t slot) const {
     return fmt::format("{}: {} on {}", planner::name_of_pair(traits_.kind, pairs_[slot]),
-                       is_result_[slot] ? "result" : "replica",
+                       uses_[slot].is_result ? "result" : "replica",
                        tensors_[slot].device().canonical(defaults_).to_string());
   }
 
   const CallTraits& traits_;
   const Device& defaults_;
-  std::vector<std::size_t> bytes_;
+  std::vector<OverlapCheck::Use> uses_;
   std::vector<std::byte*> bases_;
-  std::vector<bool> is_result_;
-  std::vector<bool> is_replaced_;
   std::vector<std::size_t> pairs_;
   std::vector<Tensor> tensors_;
 };

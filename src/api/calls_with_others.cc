@@ -114,8 +114,9 @@ std::vector<Mirrored> CrossDeviceOps::Impl::call_as_told(api::Session::Call& cal
     joint.request = merge->request();
   }
   // What others bring to a concatenation, or mix, is known only when they have said so.
-  const bool is_told_each_time =
-      key.has_sparse || !mixed.empty() || traits.kind == planner::CallKind::kGather;
+  const bool is_told_each_time = key.has_sparse || !mixed.empty() ||
+                                 traits.kind == planner::CallKind::kGather ||
+                                 (planner::has_parts(traits.kind) && !traits.has_equal_parts);
   const Fingerprint kept_as =
       is_told_each_time ? joined(joint.fingerprint, key.fingerprint) : key.fingerprint;
   api::BoundCall& bound = bound_with_others(traits, std::move(joint), kept_as, call);

@@ -147,8 +147,8 @@ Cluster Cluster::from_environment() {
   return Cluster(std::move(state));
 }
 
-void Cluster::barrier() {
-  const Clock::time_point deadline = now() + kTimeout;
+void Cluster::barrier(std::optional<std::chrono::milliseconds> timeout) {
+  const Clock::time_point deadline = now() + std::min(timeout.value_or(kTimeout), kLongestTimeout);
   const cluster::Sequence::Turn turn(state_->sequence, deadline);
   if (state_->session) {
     api::Session::Call(*state_->session, 0, deadline)
@@ -175,6 +175,19 @@ Cluster Cluster::split(std::span<const int> ranks) {
   const cluster::Sequence::Turn turn(state_->sequence, deadline);
   if (!state_->session) return Cluster(workers_of(*state_, ranks));
   return Cluster(with_session(*state_, api::split(*state_->session, ranks, deadline)));
+}
+
+Cluster Cluster::group(std::span<const int> ranks, std::string_view name,
+                       std::optional<std::chrono::milliseconds> timeout) {
+  if (!state_->session) return Cluster(workers_of(*state_, ranks));
+  const Clock::time_point deadline = now() + std::min(timeout.value_or(kTimeout), kLongestTimeout);
+  const api::GroupName full_name{std::string(name), state_->next_group(ranks, name)};
+  return Cluster(with_session(*state_, api::group(*state_->session, ranks, full_name, deadline)));
+}
+
+std::uint64_t Cluster::State::next_group(std::span<const int> ranks, std::string_view name) {
+  const std::lock_guard lock(groups_mutex_);
+  return groups_[{{ranks.begin(), ranks.end()}, std::string(name)}]++;
 }
 
 void Cluster::close() noexcept {

@@ -3,8 +3,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <onesum/cluster.h>
@@ -27,11 +32,18 @@ struct Cluster::State {
   cluster::Sequence sequence;
   api::Communicators communicators;  // used in turns of the sequence
 
+  // How often this worker has made a group of these workers with this name.
+  std::uint64_t next_group(std::span<const int> ranks, std::string_view name);
+
   // What completes a partial device where all workers must understand it alike: worker 0's.
   const Device& shared_defaults() const noexcept { return session ? hosts.front() : defaults; }
 
   // Says why no engine serves a device; nothing if one does, or it is another process's.
   std::function<std::string(const Device&)> why_not_served() const;
+
+ private:
+  std::mutex groups_mutex_;
+  std::map<std::pair<std::vector<int>, std::string>, std::uint64_t> groups_;
 };
 
 }  // namespace onesum

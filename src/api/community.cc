@@ -87,15 +87,23 @@ cluster::GroupId id_after(const cluster::Epoch& parent, std::uint64_t call, std:
   return hasher.finish().low;
 }
 
-std::unique_ptr<Session> form(Session& session, std::uint64_t call, std::span<const int> ranks,
-                              std::optional<std::uint32_t> life, Clock::time_point deadline) {
+// Of some of a session's workers.
+std::unique_ptr<cluster::Epoch> epoch_of(Session& session, cluster::GroupId id, std::span<const int> ranks) {
   const auto& community = session.community();
-  const cluster::Epoch& parent = session.epoch();
   std::vector<int> seats;
-  for (const int rank : ranks) seats.push_back(parent.group().seats[static_cast<std::size_t>(rank)]);
-  auto epoch = std::make_unique<cluster::Epoch>(
-      community->links, group_of(*community, id_after(parent, call, ranks), std::move(seats)));
-  return equip(community, epoch, life, std::min(deadline, now() + community->join_timeout));
+  for (const int rank : ranks) {
+    seats.push_back(session.epoch().group().seats[static_cast<std::size_t>(rank)]);
+  }
+  return std::make_unique<cluster::Epoch>(community->links, group_of(*community, id, std::move(seats)));
+}
+
+// After a call that all have made.
+std::unique_ptr<Session> form(Session& session, const Session::Call& call, std::span<const int> ranks,
+                              Clock::time_point deadline) {
+  const auto& community = session.community();
+  std::unique_ptr<cluster::Epoch> epoch =
+      epoch_of(session, id_after(session.epoch(), call.number(), ranks), ranks);
+  return equip(community, epoch, {}, std::min(deadline, now() + community->join_timeout));
 }
 
 std::vector<int> all_ranks(const Session& session) {
@@ -114,16 +122,16 @@ std::vector<std::byte> to_bytes(std::span<const int> ranks) {
   return out.take();
 }
 
-void check_ranks(const Session& session, std::span<const int> ranks) {
+void check_ranks(const Session& session, std::span<const int> ranks, std::string_view what) {
   std::vector<int> sorted(ranks.begin(), ranks.end());
   std::ranges::sort(sorted);
   const bool repeats = std::ranges::adjacent_find(sorted) != sorted.end();
   const bool is_inside = sorted.empty() || (sorted.front() >= 0 && sorted.back() < session.size());
   if (!repeats && is_inside && std::ranges::binary_search(sorted, session.rank())) return;
   throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("split: ranks {{{}}}; expected different ones of 0 to {}, with this worker's, {}, "
+              fmt::format("{}: ranks {{{}}}; expected different ones of 0 to {}, with this worker's, {}, "
                           "among them",
-                          fmt::join(ranks, ", "), session.size() - 1, session.rank()));
+                          what, fmt::join(ranks, ", "), session.size() - 1, session.rank()));
 }
 
 // The members are decided on. What goes wrong with this worker's own part is told to them by its leaving.
@@ -191,7 +199,7 @@ std::unique_ptr<Session> shrink(Session& session, Clock::time_point deadline) {
 std::unique_ptr<Session> duplicate(Session& session, Clock::time_point deadline) {
   Session::Call call(session, 0, deadline);
   call.agree({.subject = cluster::Subject::kDuplicate, .text = "duplicate"});
-  return form(session, call.number(), all_ranks(session), {}, deadline);
+  return form(session, call, all_ranks(session), deadline);
 }
 
 std::unique_ptr<Session> split(Session& session, std::span<const int> ranks, Clock::time_point deadline) {
@@ -200,13 +208,27 @@ std::unique_ptr<Session> split(Session& session, std::span<const int> ranks, Clo
                           .text = fmt::format("split {{{}}}", fmt::join(ranks, ", ")),
                           .request = to_bytes(ranks)};
   const std::vector<cluster::Statement> all =
-      call.agree(std::move(mine), [&] { check_ranks(session, ranks); });
+      call.agree(std::move(mine), [&] { check_ranks(session, ranks, "split"); });
   for (const int rank : ranks) {
     const cluster::Statement& other = all[static_cast<std::size_t>(rank)];
     if (other.request != all[static_cast<std::size_t>(session.rank())].request)
       call.fail_by_difference(all[static_cast<std::size_t>(session.rank())], other, rank);
   }
-  return form(session, call.number(), ranks, {}, deadline);
+  return form(session, call, ranks, deadline);
+}
+
+std::unique_ptr<Session> group(Session& session, std::span<const int> ranks, const GroupName& name,
+                               Clock::time_point deadline) {
+  check_ranks(session, ranks, "group");
+  session.epoch().check();
+  Hasher hasher;
+  hasher.add(session.epoch().group().id);
+  hasher.add(name.text);
+  hasher.add(name.number);
+  for (const int rank : ranks) hasher.add(static_cast<std::uint64_t>(rank));
+  std::unique_ptr<cluster::Epoch> epoch = epoch_of(session, hasher.finish().low, ranks);
+  epoch->meet(deadline);
+  return equip(session.community(), epoch, {}, deadline);
 }
 
 }  // namespace onesum::api

@@ -51,4 +51,12 @@ std::unique_ptr<Session> shrink(Session& session, Clock::time_point deadline);
 std::unique_ptr<Session> duplicate(Session& session, Clock::time_point deadline);
 std::unique_ptr<Session> split(Session& session, std::span<const int> ranks, Clock::time_point deadline);
 
+// Some of a session, without the others: no call on it. Its members give it the same name and number.
+struct GroupName {
+  std::string text;
+  std::uint64_t number = 0;
+};
+std::unique_ptr<Session> group(Session& session, std::span<const int> ranks, const GroupName& name,
+                               Clock::time_point deadline);
+
 }  // namespace onesum::api

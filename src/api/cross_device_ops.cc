@@ -5,6 +5,7 @@
 #include <onesum/cross_device_ops.h>
 #include <onesum/error.h>
 
+#include "api/collective.h"
 #include "api/cross_device_ops_impl.h"
 #include "api/explain.h"
 #include "api/prepared_reduce.h"
@@ -24,6 +25,26 @@ struct OnePair {
   Pair pair;
   Pairs pairs() const {
     return {1, this, [](const void* self, std::size_t) { return static_cast<const OnePair*>(self)->pair; }};
+  }
+};
+
+// Side by side, as they are.
+struct ValuesAndResults {
+  std::span<const PerReplica> values;
+  std::span<const PerReplica> results;
+
+  Pairs pairs() const {  // refers to this object
+    return {values.size(), this, [](const void* self, std::size_t i) {
+              const auto& arguments = *static_cast<const ValuesAndResults*>(self);
+              return Pair{&arguments.values[i], {}, &arguments.results[i]};
+            }};
+  }
+
+  void check_lengths() const {
+    if (values.size() == results.size()) return;
+    throw Error(ErrorCode::kInvalidArgument, std::to_string(values.size()) + " values and " +
+                                                 std::to_string(results.size()) +
+                                                 " results; expected a result for every value");
   }
 };
 
@@ -116,14 +137,37 @@ Mirrored CrossDeviceOps::gather(const PerReplica& value, const Destination& dest
 void CrossDeviceOps::batch_reduce_into(ReduceOp op, std::span<const PerReplica> values,
                                        std::span<PerReplica> results, const CommunicationOptions& options) {
   api::require_cross_replica_context("CrossDeviceOps::batch_reduce_into");
-  const api::ValuesAndResults arguments{values, results};
+  const ValuesAndResults arguments{values, results};
   try {
     planner::validate_options(op, options);
-    api::check_lengths(arguments);
+    arguments.check_lengths();
   } catch (const Error& error) {
     impl_->refuse(error, {});
   }
   impl_->call({CallKind::kBatchReduce, op, 0, true}, arguments.pairs(), options);
+}
+
+void CrossDeviceOps::run(const Collective& call, const CommunicationOptions& options) {
+  api::require_cross_replica_context("CrossDeviceOps::run");
+  try {
+    impl_->check(call, options);
+  } catch (const Error& error) {
+    impl_->refuse(error, {});
+  }
+  impl_->call(api::traits_of(call), api::pairs_of(call), options);
+}
+
+Work CrossDeviceOps::start(Collective call, const CommunicationOptions& options) {
+  api::require_cross_replica_context("CrossDeviceOps::start");
+  return api::start_work(impl_->cluster, [impl = impl_, call = std::move(call), options, start = now()] {
+    impl->refuse_if_late(options, start);
+    try {
+      impl->check(call, options);
+    } catch (const Error& error) {
+      impl->refuse_in_turn(error, options, start);
+    }
+    return impl->call_in_turn(api::traits_of(call), api::pairs_of(call), options, start);
+  });
 }
 
 Work CrossDeviceOps::batch_reduce_async(ReduceOp op, std::span<const ValueDestination> pairs,
@@ -141,7 +185,13 @@ Work CrossDeviceOps::batch_reduce_async(ReduceOp op, std::span<const ValueDestin
 PreparedReduce CrossDeviceOps::prepare(ReduceOp op, std::span<const PerReplica> values,
                                        std::span<PerReplica> results, const CommunicationOptions& options) {
   api::require_cross_replica_context("CrossDeviceOps::prepare");
-  return PreparedReduce(std::make_shared<PreparedReduce::State>(impl_, op, values, results, options));
+  return prepare(Collective::reduce(op, {values.begin(), values.end()}, {results.begin(), results.end()}),
+                 options);
+}
+
+PreparedReduce CrossDeviceOps::prepare(Collective call, const CommunicationOptions& options) {
+  api::require_cross_replica_context("CrossDeviceOps::prepare");
+  return PreparedReduce(std::make_shared<PreparedReduce::State>(impl_, std::move(call), options));
 }
 
 Plan CrossDeviceOps::plan(ReduceOp op, std::span<const ValueDestination> pairs,
@@ -153,6 +203,15 @@ Plan CrossDeviceOps::plan(ReduceOp op, std::span<const ReduceSpec> specs, bool i
                           const CommunicationOptions& options) const {
   return public_plan(
       impl_->planner.plan(request_of(op, specs, in_place, options, impl_->cluster.state().defaults)));
+}
+
+Plan CrossDeviceOps::plan(const Collective& call, const CommunicationOptions& options) const {
+  api::check(call, impl_->planner.policy(), impl_->cluster.size());
+  return public_plan(impl_->plan_call(api::traits_of(call), api::pairs_of(call), options));
+}
+
+Plan CrossDeviceOps::plan(const CollectiveSpec& spec, const CommunicationOptions& options) const {
+  return public_plan(impl_->planner.plan(api::request_of(spec, options)));
 }
 
 std::string CrossDeviceOps::explain(ReduceOp op, std::span<const ValueDestination> pairs,
@@ -167,6 +226,16 @@ std::string CrossDeviceOps::explain(ReduceOp op, std::span<const ReduceSpec> spe
   return api::explain(
       impl_->planner.plan(request_of(op, specs, in_place, options, impl_->cluster.state().defaults)),
       impl_->planner, options);
+}
+
+std::string CrossDeviceOps::explain(const Collective& call, const CommunicationOptions& options) const {
+  api::check(call, impl_->planner.policy(), impl_->cluster.size());
+  const planner::Planned planned = impl_->plan_call(api::traits_of(call), api::pairs_of(call), options);
+  return assumption_of(impl_->cluster) + api::explain(planned, impl_->planner, options);
+}
+
+std::string CrossDeviceOps::explain(const CollectiveSpec& spec, const CommunicationOptions& options) const {
+  return api::explain(impl_->planner.plan(api::request_of(spec, options)), impl_->planner, options);
 }
 
 CallReport CrossDeviceOps::last_call() const { return impl_->report(); }

@@ -8,6 +8,7 @@
 #include <onesum/error.h>
 
 #include "api/accumulation_caller.h"
+#include "api/collective.h"
 #include "api/community.h"
 #include "api/dense_copies.h"
 #include "api/engines.h"
@@ -84,9 +85,20 @@ void CrossDeviceOps::Impl::refuse(const Error& error, const CommunicationOptions
   if (!cluster.state().session) throw Error(error);
   const Clock::time_point start = now();
   const cluster::Sequence::Turn turn = take_turn({}, start);
+  refuse_in_turn(error, options, start);
+}
+
+void CrossDeviceOps::Impl::refuse_in_turn(const Error& error, const CommunicationOptions& options,
+                                          Clock::time_point start) {
+  if (!cluster.state().session) throw Error(error);
   api::Session::Call call(*cluster.state().session, 0, api::deadline_of(options, start));
   call.join([&]() -> planner::Request { throw Error(error); });
   throw Error(error);
+}
+
+void CrossDeviceOps::Impl::check(const Collective& call, const CommunicationOptions& options) const {
+  planner::validate_options(call.op, options);
+  api::check(call, planner.policy(), cluster.size());
 }
 
 std::vector<Mirrored> CrossDeviceOps::Impl::call_in_turn(const api::CallTraits& traits,
@@ -225,20 +237,6 @@ Clock::time_point deadline_of(const CommunicationOptions& options, Clock::time_p
   const auto longest =
       std::chrono::duration_cast<std::chrono::milliseconds>(Clock::time_point::max() - start);
   return start + std::min(*options.timeout, longest);
-}
-
-Pairs ValuesAndResults::pairs() const {
-  return {values.size(), this, [](const void* self, std::size_t i) {
-            const auto& arguments = *static_cast<const ValuesAndResults*>(self);
-            return Pair{&arguments.values[i], {}, &arguments.results[i]};
-          }};
-}
-
-void check_lengths(const ValuesAndResults& arguments) {
-  if (arguments.values.size() == arguments.results.size()) return;
-  throw Error(ErrorCode::kInvalidArgument, std::to_string(arguments.values.size()) + " values and " +
-                                               std::to_string(arguments.results.size()) +
-                                               " results; expected a result for every value");
 }
 
 Pairs pairs_of(const std::span<const ValueDestination>& pairs) {

@@ -37,6 +37,11 @@ struct CrossDeviceOps::Impl {
 
   // Refuses a call before its turn. Other processes are told, in its turn.
   [[noreturn]] void refuse(const Error& error, const CommunicationOptions& options);
+  [[noreturn]] void refuse_in_turn(const Error& error, const CommunicationOptions& options,
+                                   Clock::time_point start);
+
+  // Throws what is wrong with a collective by itself.
+  void check(const Collective& call, const CommunicationOptions& options) const;
 
   // What a call would do; with other processes, if they all called alike.
   planner::Planned plan_call(const api::CallTraits& traits, const api::Pairs& pairs,
@@ -121,16 +126,6 @@ namespace api {
 
 // Half an hour, unless the call says otherwise.
 Clock::time_point deadline_of(const CommunicationOptions& options, Clock::time_point start);
-
-// Values and results side by side.
-struct ValuesAndResults {
-  std::span<const PerReplica> values;
-  std::span<const PerReplica> results;
-  Pairs pairs() const;  // refers to this object
-};
-
-// Refuses lists of different lengths.
-void check_lengths(const ValuesAndResults& arguments);
 
 Pairs pairs_of(const std::span<const ValueDestination>& pairs);  // refers to the argument
 

@@ -122,8 +122,10 @@ std::vector<MixedPair> make_dense(planner::Request& request) {
     const auto dense = std::ranges::find_if(pair.replicas, is_dense);
     if (dense == pair.replicas.end() || std::ranges::all_of(pair.replicas, is_dense)) continue;
     const std::string name = planner::name_of_pair(request.kind, p);
-    if (request.kind == planner::CallKind::kGather)
-      throw Error(ErrorCode::kUnimplemented, name + ": gather takes tensors, not IndexedSlices");
+    if (request.kind == planner::CallKind::kGather || planner::has_parts(request.kind)) {
+      throw Error(ErrorCode::kUnimplemented, name + ": " + std::string(planner::name_of(request.kind)) +
+                                                 " takes tensors, not IndexedSlices");
+    }
     check_mixed(pair, dense->tensor, name);
     const DType dtype = dense->tensor.dtype;
     all.push_back({p, dense->tensor.shape, dtype, densified_dtype(request.op, dtype)});

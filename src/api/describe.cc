@@ -12,7 +12,8 @@ namespace {
 
 planner::TensorInfo info_of(const Tensor& tensor, const std::string& name) {
   if (!tensor) throw Error(ErrorCode::kInvalidArgument, name + " refers to no tensor");
-  return {tensor.dtype(), tensor.shape(), tensor.device()};
+  return {tensor.dtype(), tensor.shape(), tensor.device(),
+          reinterpret_cast<std::uintptr_t>(tensor.state()->memory)};
 }
 
 planner::ComponentInfo component_of(const Value& value, const std::string& name, const Device& defaults) {
@@ -32,6 +33,7 @@ planner::ComponentInfo component_of(const Value& value, const std::string& name,
 planner::PairInfo pair_info(const Pair& pair, const std::string& name, const Device& defaults) {
   planner::PairInfo info;
   info.declared_dtype = pair.declared_dtype;
+  info.splits.assign(pair.splits.begin(), pair.splits.end());
   for (std::size_t r = 0; r < pair.value->size(); ++r) {
     info.replicas.push_back(
         component_of(pair.value->value(r), name + ": replica " + std::to_string(r), defaults));
@@ -83,12 +85,14 @@ planner::Request describe(const CallTraits& traits, const Pairs& pairs, const Co
   request.op = traits.op;
   request.axis = traits.axis;
   request.root = traits.root;
+  request.has_equal_parts = traits.has_equal_parts;
   request.into = traits.into;
   request.options = options;
   planner::validate_options(request.op, request.options);
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     request.pairs.push_back(pair_info(pairs[i], planner::name_of_pair(request.kind, i), defaults));
   }
+  planner::validate_operation(request);
   return request;
 }
 

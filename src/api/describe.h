@@ -14,7 +14,9 @@ struct CallTraits {
   ReduceOp op = ReduceOp::kSum;
   int axis = 0;
   bool into = false;
-  int root = 0;  // kBroadcast
+  int root = 0;  // planner::has_root
+  bool has_equal_parts = false;
+  int receiver = -1;  // the only worker that gets results
 };
 
 // Checks each component by itself (that it refers to memory, that slices are well formed) and describes it.

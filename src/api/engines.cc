@@ -12,6 +12,7 @@
 
 #include <onesum/error.h>
 
+#include "api/gpu_report.h"
 #include "api/outboxes.h"
 #include "base/amounts.h"
 #include "base/log.h"
@@ -42,7 +43,9 @@ class TransportMaker {
   TransportMaker(const TransportRequest& request, cluster::Epoch& epoch)
       : request_(request),
         epoch_(epoch),
-        limits_(limits_of({request.is_near.size(), request.is_spread, request.outbox_bytes})) {
+        limits_(
+            limits_of({request.is_near.size(), request.is_spread, request.outbox_bytes,
+                       request.choice == TransportChoice::kTcp || request.choice == TransportChoice::kUcx})) {
     for (int r = 0; r < epoch.size(); ++r) is_near_.push_back(is_near(r));
   }
 
@@ -171,7 +174,9 @@ class TransportMaker {
     std::string text = fmt::format("rank {} reaches", epoch_.rank());
     if (!near.empty()) text += fmt::format(" {} through shared memory", fmt::join(near, ", "));
     if (!near.empty() && !far.empty()) text += ", and";
-    if (!far.empty()) text += fmt::format(" {} through UCX at {}", fmt::join(far, ", "), address_to_others());
+    if (!far.empty())
+      text += fmt::format(" {} through UCX at {}, which reaches memory of kind {}", fmt::join(far, ", "),
+                          address_to_others(), fmt::join(ucx_->memory_types(), ", "));
     return text;
   }
 
@@ -192,6 +197,17 @@ class TransportMaker {
 };
 
 }  // namespace
+
+NetworkReport report_network() {
+  try {
+    engine::UcxReport found = engine::report_ucx();
+    const bool is_there = !found.version.empty();
+    return {std::move(found.version), is_there ? "" : "this build was made without it",
+            std::move(found.memory_types)};
+  } catch (const Error& error) {
+    return {{}, error.what(), {}};
+  }
+}
 
 engine::ThreadedEngine& host_engine() {
   // Deliberately not destroyed (see the header); the static pointer keeps it reachable. If creating it

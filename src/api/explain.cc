@@ -113,10 +113,10 @@ std::string cost_text(const planner::Planned& planned, const plan::CostConstants
 std::string explain(const planner::Planned& planned, const planner::Planner& planner,
                     const CommunicationOptions& options) {
   const std::set<std::int32_t> ranks(planned.plan->device_rank.begin(), planned.plan->device_rank.end());
-  std::string text =
-      fmt::format("{} in {} on {} of {}; order of additions: {}\n", counted(planned.streams.size(), "tensor"),
-                  counted(planned.tables.size(), "pack"), counted(planned.devices.size(), "device"),
-                  counted(ranks.size(), "worker"), planned.plan->order);
+  std::string text = fmt::format(
+      "{} in {} on {} of {}; order of additions: {}\n",
+      counted(planner::count_tensors(planned.streams), "tensor"), counted(planned.tables.size(), "pack"),
+      counted(planned.devices.size(), "device"), counted(ranks.size(), "worker"), planned.plan->order);
   text += routes_text(planned, planner.policy());
   return text + explain_packs(planned, options) + cost_text(planned, planner.constants());
 }

@@ -30,11 +30,14 @@ std::size_t least_traffic(const planner::Planned& planned, const std::vector<std
 
 std::string types_of(const collective::Task& task, bool is_native) {
   const Element input = task.replicas.front().element;
-  std::string text(to_string(input));
+  std::string text;
+  if (task.combine != Combine::kSum) text = fmt::format("{} of ", to_string(task.combine));
+  text += to_string(input);
   if (task.accumulator != input && is_native) {
     text += ", partial sums rounded to it as the GPUs' library does";
   } else if (task.accumulator != input) {
-    text += fmt::format(", summed in {}", to_string(task.accumulator));
+    text += fmt::format(", {} in {}", task.combine == Combine::kSum ? "summed" : "multiplied",
+                        to_string(task.accumulator));
   }
   if (task.output != input) text += fmt::format(", results in {}", to_string(task.output));
   return text;

@@ -1,4 +1,4 @@
-// What was found of GPUs, for people who ask: the tool.
+// What was found of GPUs, and of a network that could reach their memory, for people who ask: the tool.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,15 @@ struct GpuReport {
 // Opens all libraries that a call on GPUs would, and takes nothing on the devices.
 GpuReport report_gpus();
 
-// The same in parts.
+// What UCX says of itself, if it may use every transport that it finds. (In engines.cc.)
+struct NetworkReport {
+  std::string version;  // empty: there is no UCX
+  std::string reason;   // why not
+  std::vector<std::string> memory_types;
+};
+NetworkReport report_network();
+
+// What was found of GPUs, in parts.
 std::size_t count_gpus();
 const std::string& why_no_gpus();
 std::size_t gpu_memory_bytes(std::size_t index);

@@ -23,6 +23,14 @@ constexpr std::size_t kPartOfCopiesInCaches = 64;
 // of 2 MiB is twice the second-level cache of a core.
 constexpr std::size_t kRoomOfTwo = kDirections;
 
+// So much comes on top for the headers of a round's messages, up to 16 of them. Tensors are mostly powers of
+// two: what is too long by a header takes a round more, of next to nothing. Over TCP that costs less than it
+// gains that messages are a little shorter than a power of two (docs/performance.md).
+std::size_t headers_for(std::size_t bytes) noexcept {
+  constexpr std::size_t kMost = 16 * engine::kMessageHeader;
+  return std::min(kMost, bytes / 256) / engine::kMessageHeader * engine::kMessageHeader;
+}
+
 // Of a copy.
 constexpr std::size_t kLeast = std::size_t{2} << 10;
 constexpr std::size_t kLeastInCaches = std::size_t{128} << 10;
@@ -45,6 +53,7 @@ engine::Limits limits_of(const OutboxRequest& request) {
                 fmt::format("ONESUM_OUTBOX_BYTES is {}; expected at least {} with {} workers", request.bytes,
                             kLeast * copies * outboxes, request.workers));
   }
+  if (!request.is_spread && !request.by_network) bytes += headers_for(bytes);
   const bool has_turns = request.workers == 2 && !request.is_spread;
   return {bytes, kMessages, kPhases, has_turns ? kRoomOfTwo * bytes : 0};
 }

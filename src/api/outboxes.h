@@ -9,8 +9,9 @@ namespace onesum::api {
 
 struct OutboxRequest {
   std::size_t workers = 1;
-  bool is_spread = false;  // over several machines
-  std::size_t bytes = 0;   // ONESUM_OUTBOX_BYTES
+  bool is_spread = false;   // over several machines
+  std::size_t bytes = 0;    // ONESUM_OUTBOX_BYTES
+  bool by_network = false;  // also on one machine
 };
 
 // The limits of the transport between the workers of a group. Alike everywhere: results depend on nothing of

@@ -15,18 +15,21 @@ namespace onesum::api {
 
 class OverlapCheck {
  public:
-  // `bytes` of every slot, which of them are results, and which replicas are replaced in place (these stand
-  // for nothing of their own: their memory is the result's).
-  OverlapCheck(std::vector<std::size_t> bytes, std::vector<bool> is_result,
-               const std::vector<bool>& is_replaced);
+  // What a slot uses of the memory at its base.
+  struct Use {
+    std::size_t offset = 0;  // bytes
+    std::size_t bytes = 0;
+    bool is_result = false;
+    bool is_replaced = false;  // in place: it stands for nothing of its own, its memory is the result's
+  };
+  explicit OverlapCheck(std::vector<Use> uses);
 
   // Two slots that overlap although they must not. Allocates nothing; quick when the addresses lie in the
   // same order as the last time.
   std::optional<std::pair<std::size_t, std::size_t>> find(std::span<std::byte* const> bases);
 
  private:
-  std::vector<std::size_t> bytes_;
-  std::vector<bool> is_result_;
+  std::vector<Use> uses_;             // by slot
   std::vector<std::uint32_t> order_;  // slots with memory, by address
 };
 

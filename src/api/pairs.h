@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include <onesum/cross_device_ops.h>
 #include <onesum/values.h>
@@ -14,10 +15,11 @@ namespace onesum::api {
 
 struct Pair {
   const DistributedValues* value = nullptr;
-  std::span<const Device> destinations;        // unless there are results
-  const DistributedValues* results = nullptr;  // the caller's memory; null: results are to be made
-  std::optional<DType> declared_dtype{};       // see planner::PairInfo
-  bool destination_is_text = false;            // likewise
+  std::span<const Device> destinations;                // unless there are results
+  const DistributedValues* results = nullptr;          // the caller's memory; null: results are to be made
+  std::optional<DType> declared_dtype{};               // see planner::PairInfo
+  bool destination_is_text = false;                    // likewise
+  std::span<const std::vector<std::size_t>> splits{};  // likewise
 };
 
 inline Pair pair_of(const DistributedValues& value, const Destination& destination) {

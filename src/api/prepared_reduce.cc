@@ -2,13 +2,12 @@
 
 #include <onesum/error.h>
 
+#include "api/collective.h"
 #include "api/replica_context.h"
 #include "api/work.h"
 
 namespace onesum {
 namespace {
-
-api::CallTraits traits_into(ReduceOp op) { return {planner::CallKind::kBatchReduce, op, 0, true}; }
 
 void require_state(const std::shared_ptr<PreparedReduce::State>& state) {
   if (!state)
@@ -17,42 +16,36 @@ void require_state(const std::shared_ptr<PreparedReduce::State>& state) {
 
 }  // namespace
 
-PreparedReduce::State::State(std::shared_ptr<CrossDeviceOps::Impl> on, ReduceOp op,
-                             std::span<const PerReplica> from, std::span<const PerReplica> to,
+PreparedReduce::State::State(std::shared_ptr<CrossDeviceOps::Impl> on, Collective what,
                              const CommunicationOptions& with)
-    : ops(std::move(on)),
-      traits(traits_into(op)),
-      values(from.begin(), from.end()),
-      results(to.begin(), to.end()),
-      options(with),
-      arguments{values, results} {
+    : ops(std::move(on)), call(std::move(what)), traits(api::traits_of(call)), options(with) {
   try {
-    planner::validate_options(op, options);
-    api::check_lengths(arguments);
+    ops->check(call, options);
   } catch (const Error& error) {
     ops->refuse(error, {});
   }
-  if (values.empty()) return;
+  if (call.values.empty()) return;
+  const api::Pairs pairs = api::pairs_of(call);
   if (ops->cluster.state().session) {
     const Clock::time_point start = now();
     const cluster::Sequence::Turn turn = ops->take_turn(options, start);
-    bound = ops->bind_with_others(traits, arguments.pairs(), options, start);
+    bound = ops->bind_with_others(traits, pairs, options, start);
     return;
   }
-  const api::CallKey key = api::key_of(traits, arguments.pairs(), options, ops->cluster.state().defaults);
+  const api::CallKey key = api::key_of(traits, pairs, options, ops->cluster.state().defaults);
   if (key.mixes_dense_and_sparse || key.merges_rows) {
-    ops->plan_call(traits, arguments.pairs(), options);  // for what it refuses
+    ops->plan_call(traits, pairs, options);  // for what it refuses
     return;
   }
-  bound = ops->bind(traits, arguments.pairs(), options);
-  bound->set_addresses(arguments.pairs());
+  bound = ops->bind(traits, pairs, options);
+  bound->set_addresses(pairs);
 }
 
 void PreparedReduce::State::run_in_turn(Clock::time_point start) {
   if (bound) {
-    ops->run(*bound, arguments.pairs(), options, start);
+    ops->run(*bound, api::pairs_of(call), options, start);
   } else {
-    ops->call_in_turn(traits, arguments.pairs(), options, start);
+    ops->call_in_turn(traits, api::pairs_of(call), options, start);
   }
 }
 

@@ -2,26 +2,24 @@
 #pragma once
 
 #include <memory>
-#include <vector>
+
+#include <onesum/collective.h>
 
 #include "api/cross_device_ops_impl.h"
 
 namespace onesum {
 
 struct PreparedReduce::State {
-  State(std::shared_ptr<CrossDeviceOps::Impl> on, ReduceOp op, std::span<const PerReplica> from,
-        std::span<const PerReplica> to, const CommunicationOptions& with);
+  State(std::shared_ptr<CrossDeviceOps::Impl> on, Collective what, const CommunicationOptions& with);
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
   void run_in_turn(Clock::time_point start);
 
   const std::shared_ptr<CrossDeviceOps::Impl> ops;
+  const Collective call;
   const api::CallTraits traits;
-  const std::vector<PerReplica> values;
-  const std::vector<PerReplica> results;
   const CommunicationOptions options;
-  const api::ValuesAndResults arguments;
   // Null where there is nothing to reduce, where values mix dense and sparse components, and where duplicate
   // rows are merged: these are made dense, and their indices looked at, anew in every run.
   std::unique_ptr<api::BoundCall> bound;

@@ -9,12 +9,19 @@
 
 #include <onesum/error.h>
 
+#include "base/combine.h"
+
 namespace onesum::api {
 namespace {
 
 constexpr std::size_t kMaxDescribed = 3;  // values of a list that messages show
 
-std::string_view name_of(ReduceOp op) { return op == ReduceOp::kSum ? "SUM" : "MEAN"; }
+// "SUM", "BITAND".
+std::string shouted(ReduceOp op) {
+  std::string name(name_of(op));
+  for (char& letter : name) letter = static_cast<char>(letter - 'a' + 'A');
+  return name;
+}
 
 // Slices may differ in their number of rows: it is left out.
 std::string describe(const Value& value) {
@@ -109,7 +116,7 @@ void refuse_value(const Device& device, const Value& value, const std::string& w
 std::string describe(const ReplicaCall& call) {
   const std::size_t count = call.values.size();
   if (call.merge != nullptr) return fmt::format("merge_call({} value{})", count, count == 1 ? "" : "s");
-  std::string text = fmt::format("all_reduce({}, ", name_of(call.op));
+  std::string text = fmt::format("all_reduce({}, ", shouted(call.op));
   if (count != 1) text += fmt::format("{} values{}", count, count == 0 ? "" : ": ");
   for (std::size_t i = 0; i < std::min(count, kMaxDescribed); ++i) {
     text += (i == 0 ? "" : ", ") + describe(call.values[i]);
@@ -129,7 +136,7 @@ std::string describe_beside(const ReplicaCall& call, const ReplicaCall& other) {
   const auto index = first_difference(call, other);
   if (!index) return describe(call) + " with other options";
   if (*index < kMaxDescribed) return describe(call);
-  return fmt::format("all_reduce({}, {} values) with {} as value {}", name_of(call.op), call.values.size(),
+  return fmt::format("all_reduce({}, {} values) with {} as value {}", shouted(call.op), call.values.size(),
                      describe(call.values[*index]), *index);
 }
 

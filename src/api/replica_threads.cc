@@ -1,11 +1,14 @@
 #include "api/replica_threads.h"
 
+#include <exception>
 #include <system_error>
 
 #include <fmt/format.h>
 #include <pthread.h>
 
 #include <onesum/error.h>
+
+#include "base/interrupt.h"
 
 namespace onesum::api {
 
@@ -33,7 +36,19 @@ void ReplicaThreads::run(const std::function<void(int)>& task) {
   num_working_ = threads_.size();
   ++num_runs_;
   started_.notify_all();
-  finished_.wait(lock, [this] { return num_working_ == 0; });
+  const auto is_over = [this] { return num_working_ == 0; };
+  std::exception_ptr interrupt;
+  while (is_interruptible() && !interrupt && !finished_.wait_for(lock, kInterruptInterval, is_over)) {
+    lock.unlock();
+    try {
+      check_interrupt();
+    } catch (...) {
+      interrupt = std::current_exception();
+    }
+    lock.lock();
+  }
+  finished_.wait(lock, is_over);
+  if (interrupt) std::rethrow_exception(interrupt);
 }
 
 void ReplicaThreads::work(int number) {

@@ -18,7 +18,8 @@ class ReplicaThreads {
   ReplicaThreads& operator=(const ReplicaThreads&) = delete;
 
   // Calls task(0) … task(count - 1), each on its own thread, always the same one, and waits for all. One run
-  // at a time. The task does not throw.
+  // at a time. The task does not throw; what ends the caller's patience (base/interrupt.h) is thrown when all
+  // are done.
   void run(const std::function<void(int)>& task);
 
  private:

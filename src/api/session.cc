@@ -10,6 +10,7 @@
 
 #include "api/community.h"
 #include "base/log.h"
+#include "engine/native.h"
 #include "planner/joint_request.h"
 
 namespace onesum::api {
@@ -138,6 +139,12 @@ class Session::Call::Watch final : public exec::Watch {
     if (now() >= next_warning_) warn(sighting);
   }
 
+  void look_at_all(std::span<const int> ranks, std::uint64_t beat) override {
+    const auto is_missing = [&](int rank) { return rank != epoch_.rank() && !epoch_.takes_part(rank); };
+    const auto missing = std::ranges::find_if(ranks, is_missing);
+    look(missing == ranks.end() ? -1 : *missing, beat);
+  }
+
   void go_on(std::uint64_t beat) noexcept override {
     epoch_.set_progress(beat, -1);
     recorder().set_progress(beat, -1);
@@ -166,6 +173,10 @@ class Session::Call::Watch final : public exec::Watch {
     if (!sighting.has_left) {
       left_since_ = {};
       return;
+    }
+    if (sighting.where.is_inside && sighting.where.calls == call_.number_ + 1) {
+      call_.fail(ErrorCode::kAborted, peer_,
+                 fmt::format("{} closed the cluster inside {}", epoch_.name_of(peer_), call_.name()));
     }
     if (left_since_ == Clock::time_point{}) left_since_ = now();
     if (now() - left_since_ < kFarewell) return;
@@ -334,6 +345,20 @@ exec::Waiting Session::Call::run(exec::Instance& instance, const Fingerprint& fi
   }
 }
 
+// "worker 0 (…), which waited for worker 1 (…), which …"
+std::string Session::Call::who_waits() const {
+  const cluster::Epoch& epoch = *session_.epoch_;
+  const std::string missing = epoch.who_is_missing();
+  return epoch.name_of(epoch.rank()) + (missing.empty() ? "" : ", which waited for " + missing);
+}
+
+// A library knows only that somebody is gone; the epoch hears in a moment who it is.
+void Session::Call::fail_by_loss(const Error& error) {
+  cluster::Epoch& epoch = *session_.epoch_;
+  if (epoch.ends_within(kFarewell)) epoch.throw_verdict();
+  fail(ErrorCode::kAborted, -1, fmt::format("{} failed on {}: {}", name(), who_waits(), error.what()));
+}
+
 // The run is over, for everybody: nobody knows what of it was done.
 void Session::Call::end_after(const std::exception_ptr& exception) {
   cluster::Epoch& epoch = *session_.epoch_;
@@ -342,12 +367,13 @@ void Session::Call::end_after(const std::exception_ptr& exception) {
   if (was_over) epoch.throw_verdict();
   try {
     std::rethrow_exception(exception);
+  } catch (const engine::PeerLost& error) {
+    fail_by_loss(error);
   } catch (const std::exception& error) {  // also what a caller's function threw
     const auto* const own = dynamic_cast<const Error*>(&error);
     if (own != nullptr && own->code() == ErrorCode::kDeadlineExceeded) {
       fail(own->code(), epoch.rank(),
-           fmt::format("{} did not finish within the timeout of {}: {}", name(), epoch.name_of(epoch.rank()),
-                       error.what()));
+           fmt::format("{} did not finish within the timeout of {}: {}", name(), who_waits(), error.what()));
     }
     epoch.accuse({ErrorCode::kAborted, epoch.rank(), number_,
                   fmt::format("{} failed in {}: {}", epoch.name_of(epoch.rank()), name(), error.what())});

@@ -138,6 +138,8 @@ class Session {
     std::vector<cluster::Statement> exchange(const cluster::Statement& mine,
                                              const std::exception_ptr& refusal);
     [[noreturn]] void fail(ErrorCode code, int suspect, const std::string& text);
+    [[noreturn]] void fail_by_loss(const Error& error);
+    std::string who_waits() const;
     std::string name() const;
 
     Session& session_;

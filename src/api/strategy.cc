@@ -58,7 +58,7 @@ std::vector<Device> completed(std::span<const std::string> names, const Device& 
 }  // namespace
 
 struct MirroredStrategy::Impl {
-  std::unique_ptr<CrossDeviceOps> ops;
+  std::shared_ptr<CrossDeviceOps> ops;
   std::vector<Device> devices;
   std::vector<std::unique_ptr<ReplicaContext>> replicas;
 
@@ -67,10 +67,10 @@ struct MirroredStrategy::Impl {
 };
 
 MirroredStrategy::MirroredStrategy(std::vector<std::string> devices,
-                                   std::unique_ptr<CrossDeviceOps> cross_device_ops)
+                                   std::shared_ptr<CrossDeviceOps> cross_device_ops)
     : impl_(std::make_unique<Impl>()) {
   if (devices.empty()) devices = default_devices();
-  impl_->ops = cross_device_ops ? std::move(cross_device_ops) : std::make_unique<ReductionToOneDevice>();
+  impl_->ops = cross_device_ops ? std::move(cross_device_ops) : std::make_shared<ReductionToOneDevice>();
   impl_->devices = completed(devices, impl_->ops->cluster().state().defaults);
   for (int id = 0; id < num_replicas(); ++id) {
     impl_->replicas.push_back(std::unique_ptr<ReplicaContext>(new ReplicaContext(*this, id)));

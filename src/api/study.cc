@@ -41,6 +41,7 @@ collective::Task task_of(const StudiedAllReduce& study) {
   task.output = element_of(result_dtype(study.op, study.dtype));
   task.accumulator = accumulator_of(study.op, input);
   task.divisor = study.op == ReduceOp::kMean ? replicas : 1;
+  task.combine = combine_of(study.op);
   if (study.in_place && task.output != input) {
     throw Error(ErrorCode::kInvalidArgument, "a mean of " + std::string(to_string(study.dtype)) +
                                                  " cannot be in place: its results are " +
@@ -65,7 +66,7 @@ collective::Scheme scheme_of(const StudiedAllReduce& study) {
 
 // What the bound is of; how it is cut does not matter.
 plan::Pack pack_of(const collective::Task& task) {
-  plan::Pack pack{task.contract, task.accumulator, task.output, task.divisor, {}, {}, {}};
+  plan::Pack pack{task.contract, task.accumulator, task.output, task.divisor, {}, {}, {}, task.combine};
   for (const collective::Source& replica : task.replicas) pack.replicas.push_back(replica.device);
   for (const collective::Target& target : task.destinations) pack.destinations.push_back(target.device);
   return pack;

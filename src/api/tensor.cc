@@ -92,7 +92,7 @@ Tensor Tensor::from_bytes(DType dtype, std::span<const std::byte> bytes, Shape s
 }
 
 Tensor Tensor::borrow(void* memory, DType dtype, Shape shape, const Device& device,
-                      std::optional<void*> stream) {
+                      std::optional<void*> stream, std::shared_ptr<const void> owner) {
   auto state = std::make_shared<State>("Tensor::borrow", dtype, std::move(shape), device);
   api::set_stream(*state, stream, "Tensor::borrow");
   if (memory == nullptr && state->bytes > 0) {
@@ -100,6 +100,7 @@ Tensor Tensor::borrow(void* memory, DType dtype, Shape shape, const Device& devi
            std::string(to_string(dtype)) + " needs " + std::to_string(state->bytes) + " bytes");
   }
   state->memory = memory;
+  state->keeper = std::move(owner);
   return Tensor(std::move(state));
 }
 

@@ -37,7 +37,7 @@ struct Tensor::State {
   // that an owned tensor costs one allocation beside its memory.
   void (*release)(const State&) noexcept = nullptr;
   void* owner = nullptr;
-  // Whose memory it is where another state owns it (reshaped tensors).
+  // Whose memory it is: another state (of reshaped tensors), or what the caller has lent it with.
   std::shared_ptr<const void> keeper;
 };
 

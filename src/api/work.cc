@@ -16,15 +16,16 @@ bool would_wait_for_itself(const Work::State& state) {
   return !state.done && state.cluster->state().sequence.is_inside();
 }
 
-void wait_until_done(Work::State& state) {
-  std::unique_lock lock(state.mutex);
-  if (would_wait_for_itself(state)) {
+std::unique_lock<std::mutex> locked_to_wait(const std::shared_ptr<Work::State>& state) {
+  if (!state) throw Error(ErrorCode::kInvalidArgument, "a Work that was moved away has nothing to wait for");
+  std::unique_lock lock(state->mutex);
+  if (would_wait_for_itself(*state)) {
     throw Error(
         ErrorCode::kInvalidArgument,
         "a Work was waited for from inside a call on the same cluster (from an accumulation_fn), which it "
         "cannot overtake");
   }
-  state.finished.wait(lock, [&] { return state.done; });
+  return lock;
 }
 
 void log_unseen(const std::exception_ptr& error) noexcept {
@@ -62,11 +63,23 @@ Work& Work::operator=(Work&& other) noexcept {
 Work::~Work() { finish(std::move(state_)); }
 
 void Work::wait() {
-  if (!state_) throw Error(ErrorCode::kInvalidArgument, "a Work that was moved away has nothing to wait for");
-  wait_until_done(*state_);
-  const std::lock_guard lock(state_->mutex);
+  std::unique_lock lock = locked_to_wait(state_);
+  state_->finished.wait(lock, [this] { return state_->done; });
   state_->asked = true;
   if (state_->error) std::rethrow_exception(state_->error);
+}
+
+bool Work::wait_for(std::chrono::nanoseconds longest) {
+  std::unique_lock lock = locked_to_wait(state_);
+  return state_->finished.wait_for(lock, longest, [this] { return state_->done; });
+}
+
+void Work::when_done(std::function<void()> fn) {
+  if (state_) {
+    const std::lock_guard lock(state_->mutex);
+    if (!state_->done) return state_->when_done.push_back(std::move(fn));
+  }
+  fn();
 }
 
 bool Work::is_done() const noexcept {
@@ -93,12 +106,17 @@ Work start_work(const Cluster& cluster, std::function<std::vector<Mirrored>()> c
       error = std::current_exception();
     }
     call = nullptr;  // lets go of the caller's tensors before the caller hears that they are free
-    const std::lock_guard lock(state->mutex);
-    state->results = std::move(results);
-    state->error = error;
-    state->cluster.reset();
-    state->done = true;
-    state->finished.notify_all();
+    std::vector<std::function<void()>> when_done;
+    {
+      const std::lock_guard lock(state->mutex);
+      state->results = std::move(results);
+      state->error = error;
+      state->cluster.reset();
+      state->done = true;
+      state->finished.notify_all();
+      when_done = std::move(state->when_done);
+    }
+    for (const std::function<void()>& fn : when_done) fn();
   });
   return Work(std::move(state));
 }

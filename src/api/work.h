@@ -24,6 +24,7 @@ struct Work::State {
   bool asked = false;  // somebody waited for it, or took its results: an error was seen
   std::exception_ptr error;
   std::vector<Mirrored> results;
+  std::vector<std::function<void()>> when_done;  // nobody's any more once it is done
 };
 
 namespace api {

@@ -5,6 +5,7 @@
 #include <onesum/dtype.h>
 #include <onesum/error.h>
 
+#include "base/combine.h"
 #include "base/text.h"
 
 namespace onesum {
@@ -83,20 +84,18 @@ DType parse_dtype(std::string_view text) {
 }
 
 DType result_dtype(ReduceOp op, DType input) {
-  if (op != ReduceOp::kSum && op != ReduceOp::kMean) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "reduce op " + std::to_string(static_cast<int>(op)) + " is not known; expected SUM or MEAN");
+  if (op > kLastReduceOp) {
+    throw Error(ErrorCode::kInvalidArgument, "reduce op " + std::to_string(static_cast<int>(op)) +
+                                                 " is not known; expected one of " + reduce_op_names());
   }
   if (!is_known(input)) {
     throw Error(ErrorCode::kInvalidArgument,
                 "dtype " + std::to_string(static_cast<int>(input)) + " is not known");
   }
-  if (input == DType::kBool) {
-    throw Error(ErrorCode::kInvalidArgument,
-                std::string(op == ReduceOp::kSum ? "SUM" : "MEAN") +
-                    " of bool: bool has no sum; expected an integer, float or complex type");
+  if (!is_defined(combine_of(op), element_of(input))) {
+    throw Error(ErrorCode::kInvalidArgument, why_undefined(op, input));
   }
-  return op == ReduceOp::kSum ? input : mean_dtype(input);
+  return op == ReduceOp::kMean ? mean_dtype(input) : input;
 }
 
 // Layouts: float32 has 8 exponent bits (bias 127) and 23 of fraction, float16 5 (bias 15) and 10.

@@ -60,7 +60,8 @@ Element accumulator_of(ReduceOp op, Element input) noexcept {
   switch (input) {
     case Element::kFloat16:
     case Element::kBFloat16:
-      return Element::kFloat32;
+      return op == ReduceOp::kSum || op == ReduceOp::kMean || op == ReduceOp::kProduct ? Element::kFloat32
+                                                                                       : input;
     case Element::kUInt8:
     case Element::kUInt16:
     case Element::kUInt32:

@@ -40,8 +40,8 @@ std::size_t size_of(Element element) noexcept;
 std::string_view to_string(Element element) noexcept;                  // "float32", …, "int128", "uint128"
 std::optional<Element> parse_element(std::string_view text) noexcept;  // exact names only
 
-// The type in which a sum is formed: 16-bit floats in float32; integers in their own type for SUM (they
-// wrap), in 64 bits for MEAN, those of 64 bits in 128; everything else in its own type.
+// The type in which a result is formed: for SUM, MEAN and PRODUCT 16-bit floats in float32; for MEAN integers
+// in 64 bits, those of 64 bits in 128; everything else in its own type (integers wrap).
 Element accumulator_of(ReduceOp op, Element input) noexcept;
 
 // Whether every value of `from` is a value of `to`: such a conversion loses nothing.

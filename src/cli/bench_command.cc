@@ -19,6 +19,7 @@
 #include "cli/output.h"
 #include "cli/quantities.h"
 #include "cli/shapes_file.h"
+#include "cli/usage.h"
 
 namespace onesum::cli {
 namespace {
@@ -158,6 +159,12 @@ int run_bench(const BenchOptions& options) {
   static_cast<void>(result_dtype(options.op, options.dtype));  // refuses types without a sum
   const auto workloads = workload_shapes(options);
   const Part part = part_of_this_process(options);
+  if (options.messages && part != Part::kStartsWorkers && part != Part::kWorker) {
+    throw UsageError("--op send_recv needs worker processes: onesum bench -n 2 --op send_recv");
+  }
+  if (options.messages && options.devices.value_or(1) != 1) {
+    throw UsageError("--op send_recv goes from worker to worker: --devices must be 1");
+  }
   if (part == Part::kStartsWorkers) {
     // A mistake is told before any worker is started.
     if (options.compare) read_compared(*options.compare, *options.workers * options.devices.value_or(1));

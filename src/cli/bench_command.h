@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <onesum/all_reduce_spec.h>
+#include <onesum/collective.h>
 #include <onesum/dtype.h>
 #include <onesum/options.h>
 
@@ -27,6 +28,8 @@ struct BenchOptions {
   std::optional<std::string> case_name;  // results are named after it
   DType dtype = DType::kFloat32;
   ReduceOp op = ReduceOp::kSum;
+  CollectiveKind collective = CollectiveKind::kReduce;
+  bool messages = false;  // from worker to worker, in place of a collective
   Budget budget;
   bool check = true;  // results are compared with an independent sum
   bool huge_pages = false;

@@ -6,6 +6,7 @@
 
 #include <onesum/error.h>
 
+#include "cli/bench_collectives.h"
 #include "cli/bench_gpus.h"
 #include "cli/bench_memory.h"
 
@@ -15,11 +16,21 @@ namespace {
 // All workers must bring the same kind of numbers, and plans of workers that know other constants of their
 // machines may differ.
 Values values_for(const CrossDeviceOps& ops, const Workload& workload, Lockstep& lockstep) {
+  if (workload.collective != CollectiveKind::kReduce) return Values::kAny;  // they add in that order alone
   const std::vector<Device> devices(workload.devices.begin(), workload.devices.end());
   std::vector<ReduceSpec> specs;
   for (const Shape& shape : workload.shapes) specs.push_back({workload.dtype, shape, devices, devices});
   const bool is_canonical = ops.plan(workload.op, specs).order() == "canonical";
   return lockstep.largest(is_canonical ? 0.0 : 1.0) == 0 ? Values::kAny : Values::kWhole;
+}
+
+// Collectives that have parts have equal ones: of the size that was asked for, or little more.
+std::vector<Shape> with_equal_parts(const std::vector<Shape>& shapes, std::size_t parts) {
+  std::vector<Shape> even;
+  for (const Shape& shape : shapes) {
+    even.push_back(Shape{static_cast<std::int64_t>((shape.elements() + parts - 1) / parts * parts)});
+  }
+  return even;
 }
 
 // Before anybody has taken any; if one worker finds too little, all give up.
@@ -43,20 +54,27 @@ Experiment::Experiment(const Laboratory& laboratory, const std::vector<Shape>& s
     : laboratory_(laboratory), ops_(laboratory.stage.ops()) {
   make_workspace(shapes);
   const bool is_batch = laboratory.options.shapes_file.has_value();
+  if (laboratory.options.messages || workload().collective != CollectiveKind::kReduce) {
+    add_other_cases();
+    return;
+  }
   if (workload().can_be_in_place()) add_bound(bounds_[0], "ideal_in", BoundKind::kInPlace);
   add_bound(bounds_[1], is_batch ? "ideal_fresh" : "ideal_out", BoundKind::kOutOfPlace);
   is_batch ? add_batch_cases() : add_size_cases();
 }
 
 void Experiment::make_workspace(const std::vector<Shape>& shapes) {
-  const Workload workload{.op = laboratory_.options.op,
-                          .dtype = laboratory_.options.dtype,
-                          .shapes = shapes,
-                          .devices = laboratory_.stage.devices(),
-                          .processes = laboratory_.stage.processes,
-                          .rank = laboratory_.stage.rank,
-                          .huge_pages = laboratory_.options.huge_pages,
-                          .gpus = laboratory_.stage.is_on_gpus() ? laboratory_.stage.devices_each : 0};
+  const bool is_reduce = laboratory_.options.collective == CollectiveKind::kReduce;
+  const Workload workload{
+      .collective = laboratory_.options.collective,
+      .op = laboratory_.options.op,
+      .dtype = laboratory_.options.dtype,
+      .shapes = is_reduce ? shapes : with_equal_parts(shapes, laboratory_.stage.devices().size()),
+      .devices = laboratory_.stage.devices(),
+      .processes = laboratory_.stage.processes,
+      .rank = laboratory_.stage.rank,
+      .huge_pages = laboratory_.options.huge_pages,
+      .gpus = laboratory_.stage.is_on_gpus() ? laboratory_.stage.devices_each : 0};
   refuse_together(workload, laboratory_);
   const Values values = values_for(*ops_, workload, laboratory_.lockstep);
   malloc_trim(0);  // what the experiment before has freed is not counted as anybody's
@@ -80,6 +98,20 @@ void Experiment::add_size_cases() {
   }
   add("_out", into_case(*ops_, *workspace_, Place::kOut, Call::kPrepared), bounds_[1]);
   add("_out_plain", into_case(*ops_, *workspace_, Place::kOut, Call::kPlain), bounds_[1]);
+}
+
+// Nothing to compare them with is measured.
+void Experiment::add_other_cases() {
+  if (laboratory_.options.messages) {
+    add("_out_plain", message_case(*laboratory_.stage.cluster, *workspace_), bounds_[1]);
+    return;
+  }
+  if (workload().collective != CollectiveKind::kAllToAll) {
+    add("_in", collective_case(*ops_, *workspace_, Place::kIn, Call::kPrepared), bounds_[0]);
+    add("_in_plain", collective_case(*ops_, *workspace_, Place::kIn, Call::kPlain), bounds_[0]);
+  }
+  add("_out", collective_case(*ops_, *workspace_, Place::kOut, Call::kPrepared), bounds_[1]);
+  add("_out_plain", collective_case(*ops_, *workspace_, Place::kOut, Call::kPlain), bounds_[1]);
 }
 
 void Experiment::add_batch_cases() {

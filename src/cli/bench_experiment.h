@@ -65,6 +65,7 @@ class Experiment {
   void add_bound(NamedBound& to, const char* name, BoundKind kind);
   void add_size_cases();
   void add_batch_cases();
+  void add_other_cases();
   void add(const char* ending, std::unique_ptr<Case> call, const NamedBound& bound);
   std::optional<std::size_t> peak_extra() const;
   void add_differences(const std::vector<Difference>& own);

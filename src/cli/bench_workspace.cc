@@ -33,11 +33,7 @@ Difference difference_in(const Pattern& pattern, const Results& results) {
       const Tensor& tensor = results[t].tensor(d);
       const Tensor here = api::on_host(tensor);
       const std::span found(static_cast<const std::byte*>(here.memory()), here.bytes());
-      const Difference one = pattern.difference(found, t);
-      if (one.elements != 0 && all.elements == 0) {
-        all.first = "tensor " + std::to_string(t) + " on " + tensor.device().to_string() + ": " + one.first;
-      }
-      all.elements += one.elements;
+      Workspace::add(pattern.difference(found, t), t, tensor, all);
     }
   }
   return all;
@@ -138,6 +134,20 @@ void Workspace::reset(const Pattern& pattern) {
                [](std::span<std::byte> memory) { std::ranges::fill(memory, std::byte{0x5a}); });
     }
   }
+}
+
+std::vector<std::byte> Workspace::bytes_of(const Tensor& tensor, std::size_t first, std::size_t elements) {
+  const Tensor here = api::on_host(tensor);
+  const std::size_t size = size_of(tensor.dtype());
+  const auto* const memory = static_cast<const std::byte*>(here.memory()) + first * size;
+  return {memory, memory + elements * size};
+}
+
+void Workspace::add(const Difference& one, std::size_t number, const Tensor& tensor, Difference& all) {
+  if (one.elements != 0 && all.elements == 0) {
+    all.first = "tensor " + std::to_string(number) + " on " + tensor.device().to_string() + ": " + one.first;
+  }
+  all.elements += one.elements;
 }
 
 Difference Workspace::difference(const Pattern& pattern, std::span<const PerReplica> results) {

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include <onesum/collective.h>
 #include <onesum/dtype.h>
 #include <onesum/shape.h>
 #include <onesum/values.h>
@@ -23,6 +24,7 @@ namespace onesum::cli {
 inline constexpr std::size_t kLine = 64;  // bytes
 
 struct Workload {
+  CollectiveKind collective = CollectiveKind::kReduce;
   ReduceOp op = ReduceOp::kSum;
   DType dtype = DType::kFloat32;
   std::vector<Shape> shapes;
@@ -66,6 +68,10 @@ class Workspace {
   // How far `results` are from the sums; what is wrong names tensor, device and element.
   static Difference difference(const Pattern& pattern, std::span<const PerReplica> results);
   static Difference difference(const Pattern& pattern, std::span<const Mirrored> results);
+
+  // What of the above is about one tensor: some of its elements, and what was found to be wrong with them.
+  static std::vector<std::byte> bytes_of(const Tensor& tensor, std::size_t first, std::size_t elements);
+  static void add(const Difference& one, std::size_t number, const Tensor& tensor, Difference& all);
 
  private:
   struct Free {

@@ -11,6 +11,7 @@
 #include <onesum/error.h>
 #include <onesum/version.h>
 
+#include "base/combine.h"
 #include "base/config.h"
 #include "base/text.h"
 #include "cli/quantities.h"
@@ -35,11 +36,26 @@ DType dtype_of(const Typed& typed) {
   }
 }
 
+constexpr std::string_view kMessages = "send_recv";
+constexpr CollectiveKind kCollectives[] = {CollectiveKind::kBroadcast, CollectiveKind::kReduceScatter,
+                                           CollectiveKind::kAllGather, CollectiveKind::kScatter,
+                                           CollectiveKind::kAllToAll};
+
+// What --op names: how an all-reduce combines, or another collective (of sums, where it reduces).
+CollectiveKind collective_of(const Typed& typed) {
+  const auto* const found = std::ranges::find_if(
+      kCollectives, [&](CollectiveKind kind) { return typed.op && to_string(kind) == *typed.op; });
+  return found == std::end(kCollectives) ? CollectiveKind::kReduce : *found;
+}
+
 ReduceOp op_of(const Typed& typed) {
   const std::string op = typed.op.value_or("sum");
-  if (op == "sum") return ReduceOp::kSum;
-  if (op == "mean") return ReduceOp::kMean;
-  throw UsageError("--op: " + quoted(op) + " is neither sum nor mean");
+  if (collective_of(typed) != CollectiveKind::kReduce || op == kMessages) return ReduceOp::kSum;
+  if (const auto known = reduce_op_named(op)) return *known;
+  std::string names;
+  for (const CollectiveKind kind : kCollectives) names.append(", ").append(to_string(kind));
+  throw UsageError("--op: " + quoted(op) + " is not one of " + reduce_op_names() + names + ", " +
+                   std::string(kMessages));
 }
 
 std::size_t devices_of(const Typed& typed) {
@@ -138,6 +154,18 @@ void refuse_idle_options(const Typed& typed) {
   }
 }
 
+// What is about all-reduces.
+void refuse_beside_collective(const PlanOptions& options, const Typed& typed) {
+  if (options.collective == CollectiveKind::kReduce) return;
+  const std::pair<bool, const char*> useless[] = {
+      {typed.spec.has_value(), "--spec"},           {typed.in_place, "--in-place"},
+      {typed.reduce_to.has_value(), "--reduce-to"}, {typed.shapes.has_value(), "--shapes"},
+      {typed.file.has_value(), "--file"},           {typed.simulate, "--simulate"}};
+  for (const auto& [is_given, name] : useless) {
+    if (is_given) throw UsageError("--op " + *typed.op + " and " + name + " exclude each other");
+  }
+}
+
 PlanOptions plan_options(const Typed& typed) {
   refuse_idle_options(typed);
   refuse_both(typed.bytes, "--bytes", typed.shapes, "--shapes");
@@ -155,6 +183,13 @@ PlanOptions plan_options(const Typed& typed) {
   options.shapes_file = typed.shapes;
   options.dtype = dtype_of(typed);
   options.op = op_of(typed);
+  options.collective = collective_of(typed);
+  if (typed.op == kMessages) {
+    throw UsageError(
+        "--op: send_recv is no plan of its own: a message is a broadcast to one device (--op "
+        "broadcast --to DEVICE)");
+  }
+  refuse_beside_collective(options, typed);
   options.in_place = typed.in_place;
   options.to = typed.to;
   options.reduce_to = typed.reduce_to;
@@ -227,6 +262,10 @@ BenchOptions bench_options(const Typed& typed) {
   options.dtype = dtype_of(typed);
   for (const std::size_t bytes : options.sizes) elements_in("--sizes", bytes, options.dtype);
   options.op = op_of(typed);
+  options.collective = collective_of(typed);
+  options.messages = typed.op == kMessages;
+  if (typed.spec && (options.messages || options.collective != CollectiveKind::kReduce))
+    throw UsageError("--op " + *typed.op + " and --spec exclude each other: specs are for all-reduces");
   options.spec = spec_of(typed);
   options.budget = budget_of(typed);
   options.check = !typed.no_check;

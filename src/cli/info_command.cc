@@ -12,6 +12,7 @@
 #include <onesum/error.h>
 #include <onesum/version.h>
 
+#include "api/gpu_report.h"
 #include "api/machine_constants.h"
 #include "base/amounts.h"
 #include "base/config.h"
@@ -112,6 +113,7 @@ void print_text(const Config& config) {
   line("threads", std::to_string(library_threads()));
   line("memory", memory_text());
   for (const auto& [name, value] : gpu_lines()) line(name, value);
+  line("UCX", network_text(api::report_network()));
   for (const auto& [name, value] : settings_text(config)) line(name, value);
   line("constants", constants_text(api::constants_in_force()));
 }
@@ -139,6 +141,7 @@ void print_json(const Config& config) {
       .set("memory_bytes", total_memory().value_or(0))
       .set("available_bytes", available_memory().value_or(0));
   set_gpus(info);
+  set_network(info);
   info.set("settings", settings)
       .set("constants", json_of(api::constants_in_force().values))
       .set("constants_from", api::constants_in_force().source);

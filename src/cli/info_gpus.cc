@@ -1,8 +1,8 @@
 #include "cli/info_gpus.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include "api/gpu_report.h"
 #include "base/amounts.h"
 #include "cli/json_object.h"
 
@@ -23,6 +23,24 @@ std::vector<std::pair<std::string, std::string>> gpu_lines() {
                                  ? "none: " + found.nccl_reason
                                  : fmt::format("{}, {}", found.nccl_version, found.nccl_file));
   return lines;
+}
+
+std::string network_text(const api::NetworkReport& found) {
+  if (found.version.empty()) return "none: " + found.reason;
+  return fmt::format(
+      "{}, reaches memory of kind {}; what lies on GPUs goes through pinned memory of the host",
+      found.version, fmt::join(found.memory_types, ", "));
+}
+
+void set_network(JsonObject& info) {
+  const api::NetworkReport found = api::report_network();
+  if (found.version.empty()) {
+    info.set("why_no_ucx", found.reason);
+    return;
+  }
+  JsonObject ucx;
+  ucx.set("version", found.version).set("memory_types", found.memory_types);
+  info.set("ucx", ucx);
 }
 
 void set_gpus(JsonObject& info) {

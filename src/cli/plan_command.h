@@ -6,6 +6,7 @@
 #include <string>
 
 #include <onesum/all_reduce_spec.h>
+#include <onesum/collective.h>
 #include <onesum/dtype.h>
 #include <onesum/options.h>
 
@@ -25,6 +26,7 @@ struct PlanOptions {
   std::optional<std::string> shapes_file;  // or many tensors
   DType dtype = DType::kFloat32;
   ReduceOp op = ReduceOp::kSum;
+  CollectiveKind collective = CollectiveKind::kReduce;
   bool in_place = false;
   std::optional<std::string> to;         // device of the result; absent: every device
   std::optional<std::string> reduce_to;  // device that forms the sum; absent: the first one of the result

@@ -9,6 +9,7 @@
 #include <onesum/error.h>
 
 #include "base/amounts.h"
+#include "base/combine.h"
 #include "base/text.h"
 #include "cli/output.h"
 #include "cli/quantities.h"
@@ -130,8 +131,10 @@ std::string title_of(const PlanOptions& options) {
   std::size_t elements = 0;
   for (const Shape& shape : shapes) elements += shape.elements();
   const std::size_t replicas = replicas_of(options);
-  return fmt::format("{} of {} {}{}{}: {} {}, {} {}, {}", options.op == ReduceOp::kSum ? "sum" : "mean",
-                     replicas, replicas == 1 ? "replica" : "replicas",
+  const std::string_view what =
+      options.collective == CollectiveKind::kReduce ? name_of(options.op) : to_string(options.collective);
+  return fmt::format("{} of {} {}{}{}: {} {}, {} {}, {}", what, replicas,
+                     replicas == 1 ? "replica" : "replicas",
                      has_workers(options) ? workers_text(options) : "", options.in_place ? " in place" : "",
                      shapes.size(), shapes.size() == 1 ? "tensor" : "tensors", elements,
                      to_string(options.dtype), format_bytes(elements * size_of(options.dtype)));
@@ -168,14 +171,20 @@ PlanSubject plan_of_call(const PlanOptions& options) {
                 options.device_type, options.machines.value_or(1)});
   CommunicationOptions how;
   how.numerics = options.numerics;
-  const Plan planned = ops->plan(options.op, specs, options.in_place, how);
+  const bool is_reduce = options.collective == CollectiveKind::kReduce;
+  const CollectiveSpec collective{options.collective, options.op, 0, specs.front()};
+  const Plan planned =
+      is_reduce ? ops->plan(options.op, specs, options.in_place, how) : ops->plan(collective, how);
   PlanSubject subject;
   subject.title = title_of(options);
   subject.plan = planned.value();
   subject.sizes.pack_lengths = planned.pack_elements();
   if (options.machines) subject.machines = api::even_machine_numbers(workers_of(options), *options.machines);
   name_devices(subject, planned.devices());
-  if (options.explain) subject.explanation = ops->explain(options.op, specs, options.in_place, how);
+  if (options.explain) {
+    subject.explanation =
+        is_reduce ? ops->explain(options.op, specs, options.in_place, how) : ops->explain(collective, how);
+  }
   return subject;
 }
 

@@ -14,7 +14,9 @@ void add_call_options(CLI::App& app, Typed& typed) {
   text_option(app, "--shapes", typed.shapes, "FILE",
               "the tensors that FILE lists: a name and extents a line");
   text_option(app, "--dtype", typed.dtype, "TYPE", "element type: float32 (default), bfloat16, int64, ...");
-  text_option(app, "--op", typed.op, "OP", "sum (default) or mean");
+  text_option(app, "--op", typed.op, "OP",
+              "all-reduce by sum (default), mean, product, min, max, bitand, bitor, bitxor; or broadcast, "
+              "reduce_scatter, all_gather, scatter, all_to_all; bench also: send_recv");
 }
 
 void add_plan(CLI::App& app, Typed& typed) {
@@ -30,6 +32,7 @@ void add_plan(CLI::App& app, Typed& typed) {
       "  onesum plan --spec nccl/machines --workers 4 --machines 2 --devices 2 --bytes 8M --verify\n"
       "  onesum plan --spec pscpu:64k:auto --workers 4 --shapes bench/shapes/resnet50.txt --explain\n"
       "  onesum plan --spec xring --half reduce_scatter --workers 4 --devices 1 --bytes 8M --verify\n"
+      "  onesum plan --op reduce_scatter --workers 4 --devices 1 --bytes 8M --verify\n"
       "  onesum plan --spec rechd --workers 4096 --devices 1 --bytes 1G --simulate --latency 5us \\\n"
       "    --bandwidth 12.5GB/s");
   text_option(plan, "--devices", typed.devices, "N",

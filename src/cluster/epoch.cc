@@ -10,6 +10,7 @@
 
 #include <onesum/error.h>
 
+#include "base/interrupt.h"
 #include "base/log.h"
 #include "cluster/secret.h"
 
@@ -136,7 +137,7 @@ std::vector<Statement> Epoch::exchange(const Statement& mine, Clock::time_point 
           fmt::format("call {} ({}) waits for {}", mine.call, mine.text, absent(statements)));
       next_warning = now() + kLongWait;
     }
-    if (!has_ended()) links_->wait_once(lock, std::min(deadline, next_warning));
+    if (!has_ended()) wait_once(lock, std::min(deadline, next_warning), mine);
   }
   waits_for_.store(-1, std::memory_order_relaxed);
   if (!all_told(statements)) {
@@ -144,6 +145,30 @@ std::vector<Statement> Epoch::exchange(const Statement& mine, Clock::time_point 
     throw_verdict();
   }
   return ledger_.take(mine.call);
+}
+
+// The others have been told that this worker makes the call: if its caller wants to wait no longer, it is
+// over for all of them.
+void Epoch::wait_once(std::unique_lock<std::mutex>& lock, Clock::time_point deadline, const Statement& mine) {
+  if (!is_interruptible()) return links_->wait_once(lock, deadline);
+  links_->wait_once(lock, std::min(deadline, now() + kInterruptInterval));
+  lock.unlock();
+  const auto give_up = [&](std::string_view reason) {
+    accuse(
+        {ErrorCode::kAborted, rank_, mine.call,
+         fmt::format("{} gave up waiting in call {} ({}){}", name_of(rank_), mine.call, mine.text, reason)});
+    await_verdict();
+  };
+  try {
+    check_interrupt();
+  } catch (const std::exception& error) {
+    give_up(std::string(": ") + error.what());
+    throw;
+  } catch (...) {
+    give_up("");
+    throw;
+  }
+  lock.lock();
 }
 
 std::optional<Statement> Epoch::ask(int rank, milliseconds patience) {
@@ -159,6 +184,31 @@ std::optional<Statement> Epoch::ask(int rank, milliseconds patience) {
 Sighting Epoch::sighting(int rank) const {
   const auto lock = links_->lock();
   return member(rank).sighting;
+}
+
+// One that left while it was inside will not complete it.
+bool Epoch::takes_part_in(std::uint64_t call, int rank) const {
+  const Whereabouts& where = member(rank).sighting.where;
+  if (member(rank).state == State::kLeft && where.is_inside && where.calls <= call + 1) return false;
+  if (where.calls > call) return true;
+  const std::vector<RecordedCall> calls = recorded(rank);
+  return !calls.empty() && calls.back().number >= call;
+}
+
+bool Epoch::takes_part(int rank) const {
+  const auto lock = links_->lock();
+  return takes_part_in(ledger_.calls() - 1, rank);
+}
+
+std::string Epoch::who_is_missing() const {
+  const auto lock = links_->lock();
+  std::vector<int> ranks;
+  for (int r = 0; r < size(); ++r) {
+    if (is_other(r) && !takes_part_in(ledger_.calls() - 1, r)) ranks.push_back(r);
+  }
+  const int waits_for = waits_for_.load(std::memory_order_relaxed);
+  if (ranks.empty() && waits_for >= 0) ranks.push_back(waits_for);
+  return list(ranks);
 }
 
 std::string Epoch::absent(const CallLedger::Statements& statements) const {
@@ -243,34 +293,6 @@ void Epoch::answer() {
     const Bytes bytes = to_bytes(answer.statement);
     for (const int rank : answer.to) tell(rank, Tell::kStatement, bytes);
   }
-}
-
-// ---- setting up
-
-void Epoch::send_set_up(int rank, std::span<const std::byte> payload, std::span<const int> descriptors) {
-  const auto lock = links_->lock();
-  tell(rank, Tell::kSetUp, payload, descriptors);
-}
-
-Message Epoch::receive_set_up(int rank, Clock::time_point deadline) {
-  auto lock = links_->lock();
-  Member& from = member(rank);
-  links_->wait(lock, deadline,
-               [&] { return !from.set_up.empty() || from.state == State::kLeft || has_ended(); });
-  if (!from.set_up.empty()) {
-    Message message = std::move(from.set_up.front());
-    from.set_up.pop_front();
-    return message;
-  }
-  if (from.state == State::kLeft) {
-    judge_or_report({ErrorCode::kAborted, rank, 0, name_of(rank) + " closed the cluster before any call"});
-  } else if (!has_ended()) {
-    judge_or_report({ErrorCode::kDeadlineExceeded, rank, 0,
-                     fmt::format("{} did not hear of {} in time, while they were to get ready for calls",
-                                 name_of(rank_), name_of(rank))});
-  }
-  lock.unlock();
-  throw_verdict();
 }
 
 // ---- what others say

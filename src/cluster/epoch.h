@@ -86,6 +86,15 @@ class Epoch final : private Links::Listener {
 
   // What is known of another worker.
   Sighting sighting(int rank) const;
+  // Whether it is in the call that this one is in, or was; as far as is known.
+  bool takes_part(int rank) const;
+  // Who has not come to the call that this worker is in, or for whom it waits there, and where these are; as
+  // far as is known.
+  std::string who_is_missing() const;
+
+  // Waits until all others are there, before anything else is said. Throws deadline_exceeded naming those who
+  // are not, or the verdict.
+  void meet(Clock::time_point deadline);
 
   // What transports tell each other before the first call.
   void send_set_up(int rank, std::span<const std::byte> payload, std::span<const int> descriptors = {});
@@ -149,6 +158,7 @@ class Epoch final : private Links::Listener {
   void answer();
   void send_shrinking();
 
+  bool takes_part_in(std::uint64_t call, int rank) const;
   std::string describe(int rank) const;
   std::string list(const std::vector<int>& ranks) const;  // described
   std::string names_of(const std::vector<int>& ranks) const;
@@ -156,6 +166,7 @@ class Epoch final : private Links::Listener {
   std::vector<RecordedCall> recorded(int rank) const;
   void log_last_calls(int rank) const;
   std::string absent(const CallLedger::Statements& statements) const;
+  void wait_once(std::unique_lock<std::mutex>& lock, Clock::time_point deadline, const Statement& mine);
   void accuse_who_left(const Statement& mine, const CallLedger::Statements& statements);
   void accuse_absent(const Statement& mine, const CallLedger::Statements& statements);
 

@@ -7,6 +7,7 @@
 
 #include <onesum/error.h>
 
+#include "base/interrupt.h"
 #include "base/log.h"
 #include "cluster/epoch.h"
 
@@ -102,6 +103,9 @@ void Epoch::await_decision(std::unique_lock<std::mutex>& lock, Clock::time_point
       log(LogLevel::kWarning, "shrink waits for " + waited_for());
     }
     if (!shrinking_.decided()) links_->wait_once(lock, now() + kShrinkingInterval);
+    lock.unlock();
+    check_interrupt();
+    lock.lock();
   }
 }
 

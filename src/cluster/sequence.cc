@@ -9,6 +9,8 @@
 
 #include <onesum/error.h>
 
+#include "base/interrupt.h"
+
 namespace onesum::cluster {
 namespace {
 
@@ -86,6 +88,25 @@ struct Sequence::Core {
     if (tail == &waiter) tail = previous;
   }
 
+  // Waits (locked) for the turn of one in line; says whether it came before the deadline. Where the caller
+  // wants to wait no longer, throws what says so, and the line is without the waiter.
+  bool await(Waiter& waiter, std::unique_lock<std::mutex>& lock, Clock::time_point deadline) {
+    const auto has_come = [&] { return waiter.granted; };
+    while (is_interruptible() && now() + kInterruptInterval < deadline) {
+      if (waiter.turn_came.wait_until(lock, now() + kInterruptInterval, has_come)) return true;
+      lock.unlock();
+      try {
+        check_interrupt();
+      } catch (...) {
+        lock.lock();
+        waiter.granted ? pass_on() : remove(waiter);
+        throw;
+      }
+      lock.lock();
+    }
+    return waiter.turn_came.wait_until(lock, deadline, has_come);
+  }
+
   // With the mutex held, by whoever has the turn: the first in line, if anyone, has it next.
   void pass_on() {
     Waiter* next = head;
@@ -159,7 +180,7 @@ void Sequence::Turn::wait_for_turn(Core& core, Clock::time_point deadline) {
   if (core.take_or_queue()) return;
   Waiter waiter;
   core.append(waiter);
-  if (!waiter.turn_came.wait_until(lock, deadline, [&] { return waiter.granted; })) {
+  if (!core.await(waiter, lock, deadline)) {
     core.remove(waiter);
     throw Error(ErrorCode::kDeadlineExceeded,
                 "the call's timeout passed while it waited for earlier calls on the same cluster to finish");

@@ -16,6 +16,7 @@
 #include <netinet/tcp.h>
 #include <sys/un.h>
 
+#include "base/interrupt.h"
 #include "base/text.h"
 
 namespace onesum::cluster {
@@ -265,7 +266,9 @@ void wait_for(std::vector<pollfd>& polled, Clock::time_point deadline) {
   // Rounded up, so that nobody wakes just before the deadline, again and again; bounded, so that it fits.
   const auto left =
       std::chrono::ceil<milliseconds>(std::min<Clock::duration>(deadline - start, std::chrono::hours(1)));
-  ::poll(polled.data(), polled.size(), static_cast<int>(left.count()));
+  const auto longest = is_interruptible() ? std::min(left, kInterruptInterval) : left;
+  ::poll(polled.data(), polled.size(), static_cast<int>(longest.count()));
+  check_interrupt();
 }
 
 }  // namespace onesum::cluster

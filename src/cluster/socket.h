@@ -75,7 +75,8 @@ int finish_connecting(const Fd& socket);
 // Small messages leave at once, and a machine that is gone is noticed. For sockets that are connected.
 void set_options(const Fd& socket) noexcept;
 
-// Waits until one of the descriptors is ready, the deadline has passed or a signal came.
+// Waits until one of the descriptors is ready, the deadline has passed or a signal came; sometimes less. The
+// caller of the call that this is part of may have it end (base/interrupt.h).
 void wait_for(std::vector<pollfd>& polled, Clock::time_point deadline);
 
 }  // namespace onesum::cluster

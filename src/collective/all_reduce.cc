@@ -112,6 +112,7 @@ plan::Plan all_gather(const Topology& topology, const Task& task, const Scheme& 
   Task half = ordered;
   half.contract = plan::Contract::kConcatenate;
   half.accumulator = task.output;
+  half.combine = Combine::kSum;  // there is nothing left to combine
   half.divisor = 1;
   half.replicas.resize(count_owners(whole.owned()));
   for (Source& replica : half.replicas) replica.element = task.output;

@@ -15,6 +15,7 @@ plan::Pack pack_of(const Task& task, const Cut& cut) {
   pack.accumulator = task.accumulator;
   pack.output = task.output;
   pack.divisor = task.divisor;
+  pack.combine = task.combine;
   for (const Source& replica : task.replicas) pack.replicas.push_back(replica.device);
   for (const Target& target : task.destinations) pack.destinations.push_back(target.device);
   if (cut.shards > 1) pack.split.push_back({plan::SplitRule::kRagged, cut.shards});
@@ -163,7 +164,7 @@ void Draft::write(std::int32_t lane, std::int32_t device, const Term& term, Chun
   targets_.clear();
   for (const Leaf& leaf : term.leaves) sources_.push_back({leaf.number, run, leaf.merges});
   for (const std::int32_t buffer : destinations) targets_.push_back({buffer, run});
-  builder_.reduce(lane, device, targets_, sources_, task_.accumulator, divisor);
+  builder_.reduce(lane, device, targets_, sources_, task_.accumulator, divisor, task_.combine);
 }
 
 void Draft::copy(std::int32_t lane, std::int32_t device, std::int32_t source, Chunks run,

@@ -31,6 +31,7 @@ bool is_native(const Party& party) { return party.native_replicas.size() > 1; }
 
 bool can_run_natively(const Topology& topology, const Task& task) {
   if (task.contract != plan::Contract::kReduce || task.replicas.size() < 2) return false;
+  if (task.combine != Combine::kSum) return false;
   const Element element = task.replicas.front().element;
   if (element != task.output || !plan::sums_natively(element, task.accumulator)) return false;
   std::set<std::int32_t> replicas, results, chips;

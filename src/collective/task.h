@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/combine.h"
 #include "base/element.h"
 #include "plan/plan.h"
 
@@ -29,6 +30,7 @@ struct Task {
   std::int64_t divisor = 1;
   std::vector<Source> replicas;
   std::vector<Target> destinations;
+  Combine combine = Combine::kSum;
   friend bool operator==(const Task&, const Task&) = default;
 };
 

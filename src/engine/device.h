@@ -15,12 +15,14 @@
 #include <string>
 #include <string_view>
 
+#include "base/combine.h"
 #include "base/element.h"
 
 namespace onesum::engine {
 
 // One n-ary reduction, element by element:
 //   every destination = convert<output>( tree(convert<accumulator>(source) …) / divisor )
+// The tree is a sum unless `combine` is another operation (base/combine.h), which then is not divided.
 // `merges` gives the tree in postfix (plan/plan.h, Operand). With integer accumulators and a divisor the sum
 // is converted to the output type first and divided there; otherwise the division happens in the accumulator.
 // A divisor of 1 divides nothing. One source with equal types is a copy.
@@ -33,6 +35,7 @@ struct ReduceForm {
   std::size_t destinations = 1;
   bool streaming =
       false;  // the destinations are not read soon and were not just read: stores may bypass caches
+  Combine combine = Combine::kSum;
 };
 
 // Arguments of one run of a kernel. No pointer needs alignment. A destination may equal a source exactly;
@@ -74,7 +77,8 @@ class DeviceEngine {
 
 class ThreadedEngine : public DeviceEngine {
  public:
-  // The kernel for a form; never null. Throws invalid_argument for a form without meaning (sums of bool).
+  // The kernel for a form; never null. Throws invalid_argument for a form without meaning (sums of bool,
+  // minima of complex numbers).
   virtual Kernel reduce_kernel(const ReduceForm& form) const = 0;
 
   // Whether stores that bypass the caches pay off, by measurement, when a step writes `bytes_written` bytes

@@ -11,6 +11,8 @@
 #include <span>
 #include <string>
 
+#include <onesum/error.h>
+
 #include "base/element.h"
 #include "engine/device.h"
 
@@ -39,6 +41,12 @@ struct NativeWork {
 // What brings the processes of a group together; whoever has it can join.
 using NativeId = std::array<std::byte, 128>;
 
+// Another process of the group has ended or failed; the library does not say which.
+class PeerLost final : public Error {
+ public:
+  explicit PeerLost(const std::string& message) : Error(ErrorCode::kUnavailable, message) {}
+};
+
 // The devices that a collective runs over. All processes with devices in it give it the same work in the same
 // order. Threads: one at a time, but abort().
 class Communicator {
@@ -57,8 +65,8 @@ class Communicator {
   virtual Queue& queue(std::size_t device) noexcept = 0;
 
   // Whether all processes have joined, and what it was given has entered the queues. Never blocks. Throws
-  // unavailable, in the library's own words, if it has failed or another process has; then only abort() is
-  // left.
+  // unavailable, in the library's own words, if it has failed, PeerLost if another process has; then only
+  // abort() is left.
   virtual bool is_ready() = 0;
 
   // Whether it can be given work: it is ready, and no other communicator of this process has its turn. This

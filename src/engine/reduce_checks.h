@@ -44,13 +44,17 @@ inline void check_reduce(const ReduceForm& form, std::size_t max_depth) {
   if (form.divisor < 1) {
     refuse_reduce("the divisor of a reduce is " + std::to_string(form.divisor) + ", not positive");
   }
+  if (form.divisor != 1 && form.combine != Combine::kSum) {
+    refuse_reduce("a " + std::string(to_string(form.combine)) + " is divided by " +
+                  std::to_string(form.divisor) + "; only sums are");
+  }
 }
 
 [[noreturn]] inline void refuse_types(const ReduceForm& form) {
-  refuse_reduce("no sum of " + std::to_string(form.merges.size()) + " sources with divisor " +
-                std::to_string(form.divisor) + " is defined for input " + std::string(to_string(form.input)) +
-                ", accumulator " + std::string(to_string(form.accumulator)) + ", output " +
-                std::string(to_string(form.output)));
+  refuse_reduce("no " + std::string(to_string(form.combine)) + " of " + std::to_string(form.merges.size()) +
+                " sources with divisor " + std::to_string(form.divisor) + " is defined for input " +
+                std::string(to_string(form.input)) + ", accumulator " +
+                std::string(to_string(form.accumulator)) + ", output " + std::string(to_string(form.output)));
 }
 
 }  // namespace onesum::engine

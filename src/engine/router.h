@@ -30,6 +30,13 @@ class Router final : public Transport {
   bool may_send(const Beat& beat, int peer) noexcept override { return to(peer).may_send(beat, peer); }
   int reader_of_common(const Beat& beat) noexcept override { return near_->reader_of_common(beat); }
   void send(const Beat& beat, const Place& place) override { to(place.peer).send(beat, place); }
+  void send_from(const Beat& beat, const Place& place, std::span<const Stretch> payload) override {
+    to(place.peer).send_from(beat, place, payload);
+  }
+  bool is_taken(const Beat& beat) noexcept override { return near_->is_taken(beat) && far_->is_taken(beat); }
+  void receive_into(const Beat& beat, const Place& place, std::span<const Stretch> payload) override {
+    to(place.peer).receive_into(beat, place, payload);
+  }
   Arrival arrival(const Beat& beat, const Place& place) override {
     return to(place.peer).arrival(beat, place);
   }

@@ -10,6 +10,10 @@
 // What goes to several ranks need not be written for each of them: a rank may have a common outbox, from
 // which all who are near read. Every message is announced to its receiver, wherever it lies.
 //
+// Where NearBoxes::lends says so, a payload may lie in memory of the caller's instead: it is sent from there,
+// and received straight into there, and its room in the box is not used. How one end does it is nothing to
+// the other.
+//
 // As many beats as there are copies may be under way at a time; they begin and finish in their order.
 //
 // Whoever binds a call decides on places; a transport knows nothing of plans. No function blocks: the
@@ -52,6 +56,7 @@ struct Place {
   std::size_t offset = 0;  // of the payload, at least kMessageHeader; kTiny: number * NearBoxes::tiny_stride
   std::size_t bytes = 0;   // of the payload; may be 0
   Box box = Box::kPair;
+  bool is_lent = false;  // the payload does not lie there, but where send_from() or receive_into() says
   friend bool operator==(const Place&, const Place&) = default;
 };
 
@@ -63,8 +68,12 @@ struct NearBoxes {
   // Of each copy of a pair's outbox and of the common one. A beat that needs less may lie anywhere in it, so
   // that the next beats need not write where the other end has just read. 0: a beat begins where a copy does.
   std::size_t room = 0;
+  bool lends = false;  // payloads of the pair's box may lie elsewhere
   friend bool operator==(const NearBoxes&, const NearBoxes&) = default;
 };
+
+// Memory in which a payload lies, or a part of it.
+using Stretch = std::span<std::byte>;
 
 // The token stands for the call as its rank sees it: ranks that call alike have the same.
 struct Beat {
@@ -99,7 +108,8 @@ class Transport {
   virtual std::byte* outbox(Box box, int peer, unsigned phase) noexcept = 0;
   virtual const std::byte* inbox(Box box, int peer, unsigned phase) noexcept = 0;
 
-  // `incoming`: all messages that will come in this beat; it outlives the beat. The beat that used the same
+  // `incoming`: all messages that will come in this beat; it outlives the beat. Those that are lent are
+  // received from receive_into() on. The beat that used the same
   // copy before is finished.
   virtual void begin(const Beat& beat, std::span<const Place> incoming) = 0;
 
@@ -114,6 +124,19 @@ class Transport {
   // The payload is written; may_send said yes, and of a common one reader_of_common -1. Each place once in a
   // beat.
   virtual void send(const Beat& beat, const Place& place) = 0;
+
+  // As send(), of a payload that lies in this memory, one stretch after the other, which stays as it is until
+  // is_taken(). Of ranks that lend only.
+  virtual void send_from(const Beat& /*beat*/, const Place& /*place*/, std::span<const Stretch> /*payload*/) {
+  }
+
+  // Whether what was sent by send_from() in this beat may be written again.
+  virtual bool is_taken(const Beat& /*beat*/) noexcept { return true; }
+
+  // From now on the message, which is lent, is written to this memory, until it is here or quit() returns.
+  // Of ranks that lend only, once in a beat, and before arrival() is asked.
+  virtual void receive_into(const Beat& /*beat*/, const Place& /*place*/,
+                            std::span<const Stretch> /*payload*/) {}
 
   // Once kHere it stays so, and the payload may be read, until the beat is finished.
   virtual Arrival arrival(const Beat& beat, const Place& place) = 0;
@@ -134,7 +157,8 @@ class Transport {
   virtual int event_fd() const noexcept = 0;
 
   // The transport is given up, in the middle of whatever it was doing: when this returns, no memory of the
-  // outboxes and inboxes is written any more. Takes at most about a second; false if that was not enough.
+  // outboxes and inboxes is written any more, and none that was lent is read or written. Takes at most about
+  // a second; false if that was not enough for the outboxes and inboxes.
   virtual bool quit() noexcept = 0;
 };
 

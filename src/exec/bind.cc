@@ -10,6 +10,7 @@
 #include "exec/bind_native.h"
 #include "exec/bind_work.h"
 #include "exec/layout.h"
+#include "exec/lending.h"
 #include "exec/scene.h"
 #include "exec/staging.h"
 #include "exec/units.h"
@@ -28,6 +29,9 @@ using plan::Step;
 
 // Messages between lanes of one process wait in memory of a fixed size, too.
 constexpr engine::Limits kLocalLimits{std::size_t{1} << 20, UINT32_MAX, 1};
+
+// Shorter messages are copied sooner than they are described.
+constexpr std::size_t kLeastLent = 2048;
 
 class Binder {
  public:
@@ -54,6 +58,10 @@ class Binder {
     program_->turns = slots_.turns;
     program_->window = slots_.window;
     program_->memory.resize(slots_.of_round);
+    const auto lends = [](const engine::NearBoxes& near) { return near.lends; };
+    if (own_ && !slots_.peers.empty() && units_.all().empty() && std::ranges::any_of(slots_.near, lends)) {
+      lending_ = lending_of(plan, messages_, *own_);
+    }
     memory(slots_.local_messages).is_staging = !units_.all().empty();
     find_call_results();
   }
@@ -64,6 +72,7 @@ class Binder {
       layout_ = &layout;
       bind_round();
     }
+    program_->native_ranks = ranks_joined_here();
     program_->skeleton = skeleton_.finish();
     choose_kernels(*program_);
     return program_;
@@ -72,6 +81,12 @@ class Binder {
  private:
   const Buffer& buffer(const Operand& operand) const { return plan_.buffer(operand.buffer); }
   const PackTable& table(std::int32_t pack) const { return *layout_->table(pack); }
+
+  std::vector<int> ranks_joined_here() const {
+    std::vector<int> ranks = ranks_in_native_groups(plan_);
+    if (!own_ || std::ranges::find(ranks, *own_) == ranks.end()) ranks.clear();
+    return ranks;
+  }
 
   void bind_round() {
     BoundRound round;
@@ -88,6 +103,7 @@ class Binder {
     for (std::uint32_t lane = 0; lane < round.num_lanes; ++lane) {
       count_waits(program_->lanes[round.first_lane + lane]);
     }
+    add_landings(round);
     program_->rounds.push_back(round);
   }
 
@@ -103,7 +119,13 @@ class Binder {
                       staging_ + slots_.turn(layout_->number())};
     const std::vector<Step>& steps = plan_.lanes[lane].steps;
     for (std::size_t s = 0; s < steps.size(); ++s) {
+      const std::size_t before = program_->steps.size();
       if (is_kept(lane, s)) bind_step(steps[s], scene);
+      if (lends_ && lending_.overwrites[lane][s]) {
+        for (std::size_t b = before; b < program_->steps.size(); ++b) {
+          program_->steps[b].overwrites_lent = true;
+        }
+      }
       ends_[lane][s] = static_cast<std::uint32_t>(program_->steps.size()) - first;
     }
     const auto bound = static_cast<std::uint32_t>(program_->steps.size()) - first;
@@ -167,16 +189,82 @@ class Binder {
     round.first_posting = static_cast<std::uint32_t>(program_->postings.size());
     round.first_incoming = static_cast<std::uint32_t>(program_->incoming.size());
     number_of_message_.assign(messages_.all.size(), 0);
+    lends_ = false;
     for (std::size_t m = 0; m < messages_.all.size(); ++m) {
       const Posting& posting = layout_->mail().postings[m];
       if (posting.way == Way::kForeign) continue;
       number_of_message_[m] = static_cast<std::uint32_t>(program_->postings.size());
       program_->postings.push_back(posting);
-      if (posting.way == Way::kIncoming) program_->incoming.push_back(posting.place);
+      lend(m, program_->postings.back());
+      if (posting.way == Way::kIncoming) program_->incoming.push_back(program_->postings.back().place);
     }
     add_greetings();
     round.num_postings = static_cast<std::uint32_t>(program_->postings.size()) - round.first_posting;
     round.num_incoming = static_cast<std::uint32_t>(program_->incoming.size()) - round.first_incoming;
+  }
+
+  // What a message carries stays in tensors, if that is possible and worth it.
+  void lend(std::size_t message, Posting& posting) {
+    if (lending_.of_message.empty() || posting.way == Way::kLocal) return;
+    const Operand* const tensor = lending_.of_message[message].tensor;
+    const bool can_be = tensor != nullptr && posting.place.box == engine::Box::kPair &&
+                        slots_.near[static_cast<std::size_t>(posting.place.peer)].lends;
+    if (!can_be || posting.place.bytes < kLeastLent || table(buffer(*tensor).pack).outer != 1) return;
+    if (posting.way == Way::kIncoming && wants_streaming(*tensor)) return;
+    const std::vector<Stretch> stretches = stretches_of(*tensor);
+    if (stretches.size() > kMostStretches) return;
+    posting.first_stretch = static_cast<std::uint32_t>(program_->stretches.size());
+    posting.num_stretches = static_cast<std::uint32_t>(stretches.size());
+    posting.place.is_lent = true;
+    posting.is_written = posting.way == Way::kIncoming;
+    lends_ |= posting.way == Way::kOutgoing;
+    for (const Stretch& stretch : stretches) {
+      program_->stretches.push_back({static_cast<std::uint32_t>(program_->pointers.size()), stretch.bytes});
+      program_->pointers.push_back(stretch.begin);
+    }
+  }
+
+  // Whether a result is so large that it is better copied by stores that bypass the caches.
+  bool wants_streaming(const Operand& tensor) const {
+    const PackTable& whole = tables_[static_cast<std::size_t>(buffer(tensor).pack)];
+    return buffer(tensor).role == Role::kOutput &&
+           host_.prefers_streaming(whole.elements() * whole.outer * size_of(buffer(tensor).element));
+  }
+
+  struct Stretch {
+    PointerSource begin;
+    std::size_t bytes = 0;
+  };
+
+  // Where the round's part of these chunks lies.
+  std::vector<Stretch> stretches_of(const Operand& tensor) const {
+    const plan::Extent range = layout_->extent(buffer(tensor).pack, tensor.chunks);
+    const std::size_t element_bytes = size_of(buffer(tensor).element);
+    std::vector<Stretch> stretches;
+    std::size_t member_begin = 0;
+    for (const PackMember& member : table(buffer(tensor).pack).members) {
+      const std::size_t begin = std::max(range.offset, member_begin);
+      const std::size_t end = std::min(range.offset + range.length, member_begin + member.elements);
+      if (begin < end) {
+        stretches.push_back(
+            {layout_->locate(tensor, member, member_begin, begin), (end - begin) * element_bytes});
+      }
+      member_begin += member.elements;
+    }
+    return stretches;
+  }
+
+  void add_landings(BoundRound& round) {
+    round.first_landing = static_cast<std::uint32_t>(program_->landings.size());
+    for (std::size_t m = 0; m < lending_.of_message.size(); ++m) {
+      if (layout_->mail().postings[m].way != Way::kIncoming) continue;
+      if (program_->postings[number_of_message_[m]].num_stretches == 0) continue;
+      const Lent& lent = lending_.of_message[m];
+      const auto lane = static_cast<std::size_t>(lent.lane);
+      const std::uint32_t steps = lent.after < 0 ? 0 : ends_[lane][static_cast<std::size_t>(lent.after)];
+      program_->landings.push_back({number_of_message_[m], lane_numbers_[lane], steps, lent.after_sends});
+    }
+    round.num_landings = static_cast<std::uint32_t>(program_->landings.size()) - round.first_landing;
   }
 
   void add_greetings() {
@@ -303,12 +391,15 @@ class Binder {
     check_one_type(plan_.destinations(step));
     const Operand& first = plan_.sources(step).front();
     Work work{&step, units_.of(step.device)};
-    for (const Operand* operand : written(step, scene)) work.destinations.push_back({operand});
-    for (const Operand& operand : plan_.sources(step)) work.sources.push_back({&operand});
+    for (const Operand& operand : plan_.sources(step)) work.sources.push_back({memory_of(operand, scene)});
+    for (const Operand* operand : written(step, scene)) {
+      if (operand != work.sources.front().operand) work.destinations.push_back({operand});
+    }
     work.form.input = buffer(first).element;
     work.form.output = buffer(plan_.destinations(step).front()).element;
     work.form.accumulator = step.op == Op::kCopy ? work.form.input : step.accumulator;
     work.form.divisor = step.divisor;
+    work.form.combine = step.combine;
     work.range = layout_->extent(buffer(first).pack, first.chunks);
     if (program_->queued.empty()) return bind_work(work, scene, tables_, *program_);
     const DividedWork parts = divided(std::move(work), scene);
@@ -317,6 +408,12 @@ class Binder {
     Memory& staging = memory(staging_);
     staging.is_staging = true;
     staging.bytes = std::max(staging.bytes, parts.staging_bytes);
+  }
+
+  // A message that was received into a tensor is read there.
+  const Operand* memory_of(const Operand& operand, const Scene& scene) const {
+    if (buffer(operand).role != Role::kView || scene.posting(operand).num_stretches == 0) return &operand;
+    return lending_.of_message[static_cast<std::size_t>(layout_->message_of(operand))].tensor;
   }
 
   // The destinations, of messages with the same content in one place only one.
@@ -352,8 +449,10 @@ class Binder {
   std::shared_ptr<Program> program_;
   std::vector<bool> is_call_result_;  // by buffer
   Hasher skeleton_;
+  Lending lending_;  // empty: there is none
 
   // Of the round at hand.
+  bool lends_ = false;  // something is sent from tensors
   const Layout* layout_ = nullptr;
   std::vector<std::uint32_t> number_of_message_;  // in Program::postings
   std::optional<std::uint32_t> first_greeting_;   // there, until it is bound

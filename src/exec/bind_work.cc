@@ -35,6 +35,11 @@ class WorkBinder {
 
   void bind(const Work& work) {
     BoundStep bound;
+    if (work.destinations.empty()) {  // all is where it belongs
+      bind_sends(work, bound);
+      program_.steps.push_back(bound);
+      return;
+    }
     bound.op = plan::Op::kReduce;  // a copy is one of a single source
     bound.unit = work.unit;
     bound.destinations = static_cast<std::uint32_t>(work.destinations.size());
@@ -47,7 +52,7 @@ class WorkBinder {
     }
     bind_sends(work, bound);
     if (!are_of_one_type(work.sources)) bind_widenings(work, bound);
-    if (work.unit == kHost) bound.form.streaming = wants_streaming(work);
+    if (work.unit == kHost && bound.num_sends == 0) bound.form.streaming = wants_streaming(work);
     if (scene_.table(pack_of(work)).outer != 1) {
       bind_rows(work, bound);
     } else {

@@ -1,6 +1,7 @@
 #include "exec/executor.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <span>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include <onesum/error.h>
 
+#include "base/interrupt.h"
 #include "exec/fronts.h"
 #include "exec/patience.h"
 #include "exec/segments.h"
@@ -105,11 +107,13 @@ class Executor::Run {
     std::fill_n(next.sent.begin(), next.round->num_postings, 0);
     std::fill_n(next.given.begin(), next.round->num_lanes, 0);
     next.waiting = 0;
+    next.landings = next.round->num_landings;
     if (crossing_ != nullptr) begin(next);
     ++opened_;
     for (std::uint32_t lane = 0; lane < next.round->num_lanes; ++lane) {
       if (!advance(next, lane)) next.lanes[next.waiting++] = lane;
     }
+    if (next.landings > 0) receive_into_tensors(next);
   }
 
   void begin(Open& next) {
@@ -139,6 +143,30 @@ class Executor::Run {
       if (!advance(open, lane)) open.lanes[waiting++] = lane;
     }
     open.waiting = waiting;
+    if (open.landings > 0) receive_into_tensors(open);
+  }
+
+  // As far as the memory is free.
+  void receive_into_tensors(Open& open) {
+    for (std::uint32_t i = 0; i < open.round->num_landings; ++i) {
+      const Landing& landing = program_.landings[open.round->first_landing + i];
+      if (sent(open, landing.posting) != 0 || open.done[landing.lane] < landing.steps) continue;
+      if (landing.after_sends && !crossing_->transport.is_taken(open.beat)) continue;
+      const Posting& posting = program_.postings[landing.posting];
+      Stretches stretches;
+      crossing_->transport.receive_into(open.beat, posting.place, find(posting, stretches));
+      sent(open, landing.posting) = 1;
+      --open.landings;
+    }
+  }
+
+  using Stretches = std::array<engine::Stretch, kMostStretches>;
+  std::span<const engine::Stretch> find(const Posting& posting, Stretches& room) const {
+    for (std::uint32_t i = 0; i < posting.num_stretches; ++i) {
+      const BoundStretch& stretch = program_.stretches[posting.first_stretch + i];
+      room[i] = {pointers_[stretch.pointer], stretch.bytes};
+    }
+    return std::span(room).first(posting.num_stretches);
   }
 
   // Everything that this rank owes is on its way without further help.
@@ -188,6 +216,7 @@ class Executor::Run {
       case plan::Op::kNative:
         return true;
       default:
+        if (step.overwrites_lent && !crossing_->transport.is_taken(open.beat)) return false;
         return std::ranges::all_of(
             sends(step), [&](std::uint32_t posting) { return may_send(open, program_.postings[posting]); });
     }
@@ -196,6 +225,7 @@ class Executor::Run {
   bool has_arrived(Open& open, std::uint32_t number) {
     const Posting& posting = program_.postings[number];
     if (posting.way == Way::kLocal) return sent(open, number) != 0;
+    if (posting.num_stretches > 0 && sent(open, number) == 0) return false;
     const engine::Arrival arrival = crossing_->transport.arrival(open.beat, posting.place);
     if (arrival == engine::Arrival::kNotYet) return false;
     if (arrival != engine::Arrival::kHere) crossing_->watch.refuse(posting.place.peer, arrival);
@@ -271,6 +301,9 @@ class Executor::Run {
     const Posting& posting = program_.postings[number];
     if (posting.way == Way::kLocal) {
       sent(open, number) = lane + 1;
+    } else if (posting.num_stretches > 0) {
+      Stretches stretches;
+      crossing_->transport.send_from(open.beat, posting.place, find(posting, stretches));
     } else {
       crossing_->transport.send(open.beat, posting.place);
     }
@@ -289,31 +322,42 @@ class Executor::Run {
   }
 
   void wait_for_others() {
-    if (fronts_ != nullptr && (fronts_->are_under_way() || !program_.natives.empty())) {
-      return wait_for_devices();
-    }
+    if (fronts_ != nullptr && (fronts_->are_under_way() || is_at_native())) return wait_for_devices();
     if (crossing_ == nullptr) throw_stuck();
     if (!patience_->glance()) pause(peer_waited_for(open(closed_)));
+  }
+
+  const BoundStep& next_step(const Open& open, std::size_t waiting) const {
+    const std::uint32_t lane = open.lanes[waiting];
+    return steps_of(open, lane)[open.done[lane]];
+  }
+
+  bool is_at_native() {
+    if (program_.natives.empty()) return false;
+    for (std::size_t round = closed_; round < opened_; ++round) {
+      const Open& its = open(round);
+      for (std::size_t i = 0; i < its.waiting; ++i) {
+        if (next_step(its, i).op == plan::Op::kNative) return true;
+      }
+    }
+    return false;
   }
 
   // Devices do not wake anybody; messages that come meanwhile are looked for in every turn, and so are
   // collectives that will never end.
   void wait_for_devices() {
     for (const auto& communicator : program_.communicators) communicator->is_ready();
-    if (crossing_ != nullptr) {
-      crossing_->transport.progress();
-      if (crossing_->watch.must_end()) crossing_->watch.look(-1, first_beat());
-    }
+    if (crossing_ != nullptr) crossing_->transport.progress();
     if (++looks_at_devices_ < kLooksAtDevices) return std::this_thread::yield();
-    check_deadline();
+    if (looks_at_devices_ == kLooksAtDevices) next_look_ = SteadyClock::now() + Watch::kLook;
+    look_around(peer_waited_for(open(closed_)), !program_.native_ranks.empty());
     std::this_thread::sleep_for(kDeviceNap);
   }
 
   // The rank that the first lane that waits for one waits for; -1: none does.
   int peer_waited_for(const Open& open) const {
     for (std::size_t i = 0; i < open.waiting; ++i) {
-      const std::uint32_t lane = open.lanes[i];
-      const BoundStep& step = steps_of(open, lane)[open.done[lane]];
+      const BoundStep& step = next_step(open, i);
       if (step.op == plan::Op::kRecv && program_.postings[step.posting].way == Way::kIncoming) {
         return program_.postings[step.posting].place.peer;
       }
@@ -333,22 +377,34 @@ class Executor::Run {
       next_look_ = waits_since_ + Watch::kLook;
     }
     const bool slept = patience_->pause(Watch::kLook);
-    if (!slept && !crossing_->watch.must_end()) return;
-    check_deadline();
-    if (crossing_->watch.must_end() || SteadyClock::now() >= next_look_) {
-      crossing_->watch.look(peer, first_beat());
+    if (slept || crossing_->watch.must_end()) look_around(peer, false);
+  }
+
+  // Lets the watch look when it is time to, and once more before the run ends by its deadline: so the error
+  // can say for whom it waited. `is_native`: for a collective, if it is for nobody in particular.
+  void look_around(int peer, bool is_native) {
+    check_interrupt();
+    const SteadyClock::time_point now = SteadyClock::now();
+    const bool is_late = now >= deadline_;
+    if (crossing_ != nullptr && (is_late || now >= next_look_ || crossing_->watch.must_end())) {
       was_looked_after_ = true;
-      next_look_ = SteadyClock::now() + Watch::kLook;
+      next_look_ = now + Watch::kLook;
+      if (peer < 0 && is_native) {
+        crossing_->watch.look_at_all(program_.native_ranks, first_beat());
+      } else {
+        crossing_->watch.look(peer, first_beat());
+      }
     }
+    if (is_late) throw_expired();
   }
 
   // A wait, if there was one, is over.
   void go_on() {
     looks_at_devices_ = 0;
     if (patience_) patience_->reset();
+    if (std::exchange(was_looked_after_, false)) crossing_->watch.go_on(first_beat());
     if (!is_waiting_) return;
     is_waiting_ = false;
-    if (std::exchange(was_looked_after_, false)) crossing_->watch.go_on(first_beat());
     const SteadyClock::duration time = SteadyClock::now() - waits_since_;
     waiting_.time += time;
     if (time <= waiting_.longest) return;

@@ -37,6 +37,8 @@ class Watch {
   // Asked when must_end() says so, and at least every kLook while a run waits for rank `peer` in beat `beat`:
   // throws if the run must end.
   virtual void look(int peer, std::uint64_t beat) = 0;
+  // Likewise while it waits for a native collective of `ranks`, one of which may be its own.
+  virtual void look_at_all(std::span<const int> ranks, std::uint64_t beat) = 0;
   static constexpr std::chrono::milliseconds kLook{100};
 
   // A wait that was looked after is over.

@@ -31,9 +31,8 @@ Fronts::Fronts(const Program& program, std::size_t rounds, std::size_t lanes)
       use(communicator->queue(d), unit_of(communicator->device(d)));
     }
   }
-  // Messages of other processes are the host's work.
-  gives_all_to_queues_ = program.rounds.size() == 1 && std::ranges::none_of(program.steps, is_work_of_host) &&
-                         std::ranges::none_of(program.natives, &BoundNative::spans_processes);
+  // Messages to other processes are the host's work, greetings before collectives with them among these.
+  gives_all_to_queues_ = program.rounds.size() == 1 && std::ranges::none_of(program.steps, is_work_of_host);
 }
 
 void Fronts::use(engine::Queue& queue, Unit unit) {

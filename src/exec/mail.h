@@ -28,6 +28,8 @@ struct Posting {
   Way way = Way::kForeign;
   engine::Place place;     // kLocal: its offset in the memory for local messages
   bool is_written = true;  // by its own destination; else by that of an earlier one with the same content
+  std::uint32_t first_stretch = 0;  // of a payload that is lent: in Program::stretches
+  std::uint32_t num_stretches = 0;
 };
 
 // Native collectives carry nothing that tells one call from another. Before a rank joins one with others it

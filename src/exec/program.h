@@ -69,6 +69,21 @@ enum class SegmentKind : std::uint8_t {
   kRows,    // Program::row_copies
 };
 
+// Of a payload that lies in tensors: its address is Program::pointers[pointer].
+struct BoundStretch {
+  std::uint32_t pointer = 0;
+  std::size_t bytes = 0;
+};
+inline constexpr std::size_t kMostStretches = 8;
+
+// A message that is received straight into tensors, as soon as a lane of the round has done so many steps.
+struct Landing {
+  std::uint32_t posting = 0;
+  std::uint32_t lane = 0;
+  std::uint32_t steps = 0;
+  bool after_sends = false;  // and what was sent from tensors in the round is taken
+};
+
 // Who does the work of a step: 0 is the host, i the engine i - 1 of Program::queued.
 using Unit = std::uint16_t;
 inline constexpr Unit kHost = 0;
@@ -95,7 +110,8 @@ struct BoundStep {
   std::uint32_t result_slot = 0;   // whose address the call gives
   std::uint32_t wait_lane = 0;     // kWait: in the round, until so many of its steps are done
   std::uint32_t wait_steps = 0;
-  std::uint32_t native = 0;  // kNative: in Program::natives
+  std::uint32_t native = 0;      // kNative: in Program::natives
+  bool overwrites_lent = false;  // not before what was sent from tensors in the round is taken
 };
 
 // A native collective over the devices of a communicator.
@@ -129,6 +145,8 @@ struct BoundRound {
   std::uint32_t num_postings = 0;
   std::uint32_t first_incoming = 0;
   std::uint32_t num_incoming = 0;
+  std::uint32_t first_landing = 0;
+  std::uint32_t num_landings = 0;
 };
 
 // The boxes that two ranks have between them: outbox and inbox of every kind.
@@ -168,10 +186,13 @@ struct Program {
   std::vector<Posting> postings;
   std::vector<std::uint32_t> sends;     // the postings that steps send
   std::vector<engine::Place> incoming;  // of other processes
+  std::vector<BoundStretch> stretches;
+  std::vector<Landing> landings;
   std::vector<BoundNative> natives;
   std::vector<std::size_t> native_counts;
   std::vector<BoundShare> native_shares;
   std::vector<std::shared_ptr<engine::Communicator>> communicators;
+  std::vector<int> native_ranks;  // that join each other in native collectives, if this one is among them
   std::size_t tensor_slots = 0;
   std::vector<Memory> memory;  // of the slots of one round
   std::vector<int> peers;
@@ -229,7 +250,9 @@ class Instance {
     std::size_t number = 0;  // among those under way
     engine::Beat beat;
     std::vector<std::uint32_t> done;   // steps of each lane
-    std::vector<std::uint32_t> sent;   // local messages, by posting: 1 + the lane that sent it; 0: not yet
+    std::vector<std::uint32_t> sent;   // local messages, by posting: 1 + the lane that sent it; 0: not yet.
+                                       // Messages that are received into tensors: 1 from receive_into() on
+    std::uint32_t landings = 0;        // of these, how many are not so far
     std::vector<std::uint8_t> given;   // of each lane: its native step, which the library has not taken yet
     std::vector<std::uint32_t> lanes;  // those that are not at their end come first,
     std::size_t waiting = 0;           // and are so many

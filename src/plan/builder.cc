@@ -86,11 +86,13 @@ std::int32_t Builder::copy(std::int32_t lane, std::int32_t device, std::span<con
 }
 
 std::int32_t Builder::reduce(std::int32_t lane, std::int32_t device, std::span<const Operand> destinations,
-                             std::span<const Operand> sources, Element accumulator, std::int64_t divisor) {
+                             std::span<const Operand> sources, Element accumulator, std::int64_t divisor,
+                             Combine combine) {
   Step& step = append(lane, Op::kReduce, destinations, sources);
   step.device = device;
   step.accumulator = accumulator;
   step.divisor = divisor;
+  if (sources.size() > 1) step.combine = combine;  // one source is combined with nothing
   return last_step(lane);
 }
 

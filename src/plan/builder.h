@@ -37,7 +37,8 @@ class Builder {
   std::int32_t copy(std::int32_t lane, std::int32_t device, std::span<const Operand> destinations,
                     Operand source);
   std::int32_t reduce(std::int32_t lane, std::int32_t device, std::span<const Operand> destinations,
-                      std::span<const Operand> sources, Element accumulator, std::int64_t divisor = 1);
+                      std::span<const Operand> sources, Element accumulator, std::int64_t divisor = 1,
+                      Combine combine = Combine::kSum);
   std::int32_t call(std::int32_t lane, std::int32_t device, Operand destination,
                     std::span<const Operand> sources, Element accumulator, std::int64_t divisor = 1);
   // On the lane's rank, which owns a device of the group.

@@ -9,6 +9,7 @@
 
 #include "plan/plan.h"
 #include "plan/rules.h"
+#include "plan/text.h"
 
 namespace onesum::plan {
 
@@ -45,9 +46,9 @@ Expression Expressions::replica(std::int64_t number, Element type) {
   return intern({Kind::kReplica, type, number, kNothing, kNothing});
 }
 
-Expression Expressions::add(Expression a, Expression b, Element type) {
+Expression Expressions::combine(Expression a, Expression b, Combine how, Element type) {
   if (std::pair(lowest_replicas_[b], b) < std::pair(lowest_replicas_[a], a)) std::swap(a, b);
-  return intern({Kind::kAdd, type, 0, a, b});
+  return intern({Kind::kCombine, type, static_cast<std::int64_t>(how), a, b});
 }
 
 Expression Expressions::divide(Expression a, std::int64_t divisor, Element type) {
@@ -75,7 +76,7 @@ Expression Expressions::finish(Expression sum, Element accumulator, std::int64_t
   return convert(divide(sum, divisor, accumulator), result);
 }
 
-Expression Expressions::canonical_sum(std::size_t n, Element replica_type, Element accumulator) {
+Expression Expressions::canonical(std::size_t n, Element replica_type, Combine how, Element accumulator) {
   std::vector<Expression> stack;
   std::int64_t number = 0;
   for (const std::uint8_t merges : canonical_merges(n)) {
@@ -83,7 +84,7 @@ Expression Expressions::canonical_sum(std::size_t n, Element replica_type, Eleme
     for (std::uint8_t i = 0; i < merges; ++i) {
       const Expression right = stack.back();
       stack.pop_back();
-      stack.back() = add(stack.back(), right, accumulator);
+      stack.back() = combine(stack.back(), right, how, accumulator);
     }
   }
   return stack.back();
@@ -115,10 +116,10 @@ std::string Expressions::to_text(Expression expression, std::size_t longest) con
       case Kind::kReplica:
         text += fmt::format("r{}", node.number);
         break;
-      case Kind::kAdd:
+      case Kind::kCombine:
         push({literal(item.inside ? "(" : ""),
               {node.left, true, ""},
-              literal(" + "),
+              literal(operator_of(static_cast<Combine>(node.number))),
               {node.right, true, ""},
               literal(item.inside ? ")" : "")});
         break;

@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "base/combine.h"
 #include "base/element.h"
 
 namespace onesum::plan {
@@ -59,8 +60,8 @@ Extent extent_of(const Split& split, std::size_t length, std::span<const std::si
 
 // What the destinations of a pack must hold in the end, chunk by chunk.
 enum class Contract : std::uint8_t {
-  // All chunks at every destination: the sum over all replicas, divided by `divisor` (one replica and divisor
-  // 1: a broadcast).
+  // All chunks at every destination: all replicas combined (the sum over them, unless `combine` is another
+  // operation), divided by `divisor` (one replica and divisor 1: a broadcast).
   kReduce,
   // All chunks at every destination, each from the one replica that brings it, divided by `divisor`. Split by
   // kCounts, replica r brings chunk r; else it brings the window of its buffer, and the windows of all
@@ -78,6 +79,7 @@ struct Pack {
   Split split;
   std::vector<std::int32_t> replicas;      // device of each replica
   std::vector<std::int32_t> destinations;  // device of each result
+  Combine combine = Combine::kSum;         // what is said of sums here holds of all that combine replicas
   friend bool operator==(const Pack&, const Pack&) = default;
 };
 
@@ -127,8 +129,9 @@ struct Operand {
 
 enum class Op : std::uint8_t {
   kCopy,    // every destination = the source; same element type
-  kReduce,  // every destination = tree(sources) / divisor, formed in `accumulator`, each element on its own;
-            // one source: a conversion or a scaling. A destination may be exactly one of the sources.
+  kReduce,  // every destination = tree(sources) / divisor, formed in `accumulator` by `combine`, each element
+            // on its own; one source: a conversion or a scaling. A destination may be exactly one of the
+            // sources.
   kRecv,    // the view of `channel` = its oldest message, which has the chunks of the one destination operand
   kRelease,  // the slot of `channel`'s view is free again
   kCall,     // the one destination = the user's function of all sources (whole packs), divided by `divisor`
@@ -157,6 +160,7 @@ struct Step {
   Op op = Op::kCopy;
   Element accumulator = Element::kFloat32;         // kReduce, kCall
   Collective collective = Collective::kAllReduce;  // kNative
+  Combine combine = Combine::kSum;                 // kReduce of more than one source: its pack's
   std::int32_t device = 0;    // where it runs; kNative: the first device of its group that is its rank's own
   std::int64_t divisor = 1;   // kReduce, kCall
   std::int32_t channel = -1;  // kRelease, kRecv

@@ -32,7 +32,8 @@ class PackCheck {
         locations_(locations),
         contents_(contents),
         expressions_(expressions),
-        canonical_(expressions.canonical_sum(pack_.replicas.size(), type_of_replica(0), pack_.accumulator)) {
+        canonical_(expressions.canonical(pack_.replicas.size(), type_of_replica(0), pack_.combine,
+                                         pack_.accumulator)) {
     if (pack_.contract == Contract::kConcatenate) bringers_ = bringers(plan, ends.replicas, number);
     if (pack_.contract == Contract::kScatter) holders_ = holders(plan, ends.results, number);
   }
@@ -150,8 +151,8 @@ class PackCheck {
                        to_string(pack_.output)));
   }
 
-  // Every replica once, and nothing but additions and roundings. Each node is visited once, or a replica is
-  // met a second time, which ends it.
+  // Every replica once, and nothing but the pack's operation and roundings. Each node is visited once, or a
+  // replica is met a second time, which ends it.
   void check_contributions(std::int32_t buffer, std::uint32_t chunk, const Content& content,
                            Expression sum) const {
     using Kind = Expressions::Kind;
@@ -163,6 +164,11 @@ class PackCheck {
       if (node.kind == Kind::kDivide) {
         refuse(fmt::format("{} is divided inside the sum: it holds {}", place(buffer, chunk, content),
                            expressions_.to_text(content.value)));
+      }
+      if (node.kind == Kind::kCombine && static_cast<Combine>(node.number) != pack_.combine) {
+        refuse(fmt::format("{} combines replicas by {}, expected {}: it holds {}",
+                           place(buffer, chunk, content), to_string(static_cast<Combine>(node.number)),
+                           to_string(pack_.combine), expressions_.to_text(content.value)));
       }
       if (node.kind == Kind::kReplica) {
         const auto replica = static_cast<std::size_t>(node.number);

@@ -29,8 +29,13 @@ void check_pack(const Plan& plan, std::int32_t number) {
                        to_string(pack.accumulator), to_string(pack.output)));
   }
   const bool adds = pack.contract != Contract::kConcatenate && pack.replicas.size() > 1;
-  if (pack.accumulator == Element::kBool && (adds || pack.divisor != 1)) {
-    refuse(fmt::format("pack {}: bool has no sum", number));
+  if ((adds || pack.divisor != 1) && !is_defined(pack.combine, pack.accumulator)) {
+    refuse(
+        fmt::format("pack {}: {} has no {}", number, to_string(pack.accumulator), to_string(pack.combine)));
+  }
+  if (pack.divisor != 1 && pack.combine != Combine::kSum) {
+    refuse(fmt::format("pack {}: a {} is divided by {}, expected a sum", number, to_string(pack.combine),
+                       pack.divisor));
   }
   if (pack.divisor != 1 && is_integer(pack.output)) {
     refuse(fmt::format("pack {}: divided by {} with a result in {}, expected a type with fractions", number,
@@ -233,7 +238,13 @@ class StepRules {
       fail("accumulates in {}, pack {} in {}", to_string(step_.accumulator),
            plan_.buffer(operands().front().buffer).pack, to_string(pack().accumulator));
     }
-    if (step_.num_sources > 1 && step_.accumulator == Element::kBool) fail("adds bool");
+    if (step_.num_sources > 1 && step_.combine != pack().combine) {
+      fail("combines by {}, pack {} by {}", to_string(step_.combine),
+           plan_.buffer(operands().front().buffer).pack, to_string(pack().combine));
+    }
+    if (step_.num_sources > 1 && !is_defined(step_.combine, step_.accumulator)) {
+      fail("{} has no {}", to_string(step_.accumulator), to_string(step_.combine));
+    }
     check_arithmetic();
   }
 
@@ -248,6 +259,10 @@ class StepRules {
            to_string(element_of(operands().front())), name_of(operand.buffer), to_string(buffer.element));
     }
     const Element element = element_of(operands().front());
+    if (step_.collective != Collective::kBroadcast && pack().combine != Combine::kSum) {
+      fail("adds natively, pack {} is a {}", plan_.buffer(operands().front().buffer).pack,
+           to_string(pack().combine));
+    }
     if (step_.collective != Collective::kBroadcast && !sums_natively(element, pack().accumulator)) {
       fail("adds {} natively, expected a type that native collectives add, and the sum of pack {} in {}",
            to_string(element), plan_.buffer(operands().front().buffer).pack, to_string(pack().accumulator));
@@ -299,6 +314,7 @@ class StepRules {
     if (operands().front().chunks != all) {
       fail("calls on {}, expected a whole pack", describe(plan_, operands().front()));
     }
+    if (pack().combine != Combine::kSum) fail("a function in the place of a {}", to_string(pack().combine));
     check_arithmetic();
   }
 

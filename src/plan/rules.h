@@ -29,13 +29,15 @@ bool sums_natively(Element element, Element accumulator) noexcept;
 //  sends on
 //    a channel, at most once.
 //  - All operands of a step are the same run of chunks of the same pack; a call takes whole packs.
+//  - A pack combines as its accumulator's type can (base/combine.h), and only sums are divided; steps of more
+//    than one source combine as their pack does.
 //  - copy: one element type. reduce: sources widen to the accumulator, which is the pack's if there is
 //  anything to
 //    add or divide; destinations have the accumulator's or the pack's output type. Integers are divided in
 //    the output type only, which then must not be an integer type.
 //  - native: memory of the rank's own devices in its group, neither slots nor views, of one type, one source
 //    and one destination for each as its collective has it (plan/plan.h). What adds has a type that sums
-//    natively.
+//    natively, and is of a pack of sums; so is what a call gives.
 //  - wait: for a step of the same rank.
 //  - Replicas of a pack have at most one buffer each, and one element type unless they are concatenated; then
 //    every chunk is brought by exactly one of them. No two temporaries share a number.

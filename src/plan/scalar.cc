@@ -1,5 +1,6 @@
 #include "plan/scalar.h"
 
+#include <cmath>
 #include <complex>
 #include <cstring>
 #include <type_traits>
@@ -100,6 +101,63 @@ T add(const T& a, const T& b) {
 }
 
 template <class T>
+T multiply(const T& a, const T& b) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return a && b;
+  } else if constexpr (kIsInteger<T>) {
+    return static_cast<T>(static_cast<UInt128>(a) * static_cast<UInt128>(b));  // wraps at the width of T
+  } else if constexpr (kIsSmallFloat<T>) {
+    return T::from_float(a.to_float() * b.to_float());
+  } else if constexpr (kIsComplex<T>) {
+    return T(a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real());
+  } else {
+    return a * b;
+  }
+}
+
+// The smaller of two, the larger if `larger`.
+template <class T>
+T extreme(const T& a, const T& b, bool larger) {
+  if constexpr (kIsComplex<T>) {
+    refuse("simulation: complex numbers have no order");
+  } else if constexpr (kIsSmallFloat<T>) {
+    return T::from_float(extreme(a.to_float(), b.to_float(), larger));
+  } else if constexpr (kIsFloat<T>) {
+    if (std::isnan(a) || std::isnan(b)) return a + b;
+    if (a == b) return std::signbit(a) != larger ? a : b;  // zeros of different signs
+    return (a < b) != larger ? a : b;
+  } else {
+    return (a < b) != larger ? a : b;
+  }
+}
+
+template <class T>
+T combine_bits(Combine combine, const T& a, const T& b) {
+  if constexpr (kIsInteger<T> || std::is_same_v<T, bool>) {
+    if (combine == Combine::kBitAnd) return static_cast<T>(a & b);
+    if (combine == Combine::kBitOr) return static_cast<T>(a | b);
+    return static_cast<T>(a ^ b);
+  } else {
+    refuse("simulation: only integers and bool have bits to combine");
+  }
+}
+
+template <class T>
+T combined(Combine combine, const T& a, const T& b) {
+  switch (combine) {
+    case Combine::kSum:
+      return add(a, b);
+    case Combine::kProduct:
+      return multiply(a, b);
+    case Combine::kMin:
+    case Combine::kMax:
+      return extreme(a, b, combine == Combine::kMax);
+    default:
+      return combine_bits(combine, a, b);
+  }
+}
+
+template <class T>
 T divide(const T& x, std::int64_t divisor) {
   if (divisor == 1) return x;
   if constexpr (std::is_same_v<T, bool>) {
@@ -146,7 +204,7 @@ void reduce_in(const ScalarReduce& reduce) {
       stack[depth++] = load<A>(source, i);
       for (std::uint8_t merge = 0; merge < source.merges; ++merge) {
         --depth;
-        stack[depth - 1] = add<A>(stack[depth - 1], stack[depth]);
+        stack[depth - 1] = combined<A>(reduce.combine, stack[depth - 1], stack[depth]);
       }
     }
     for (const ScalarDestination& destination : reduce.destinations)

@@ -275,7 +275,7 @@ class Simulation {
     }
     const Operand& first = plan_.destinations(step).front();
     const std::size_t count = extent_of(plan_, sizes_, plan_.buffer(first.buffer).pack, first.chunks).length;
-    reduce_elements({accumulator, step.divisor, sources, destinations, count});
+    reduce_elements({accumulator, step.divisor, sources, destinations, count, step.combine});
   }
 
   void reduce(StepRef ref, const Step& step) {

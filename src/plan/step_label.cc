@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "plan/text.h"
+
 namespace onesum::plan {
 
 namespace {
@@ -40,7 +42,7 @@ std::string sum_of(const Plan& plan, const Step& step) {
     for (std::uint8_t i = 0; i < source.merges; ++i) {
       const std::string right = std::move(stack.back());
       stack.pop_back();
-      stack.back() = "(" + stack.back() + " + " + right + ")";
+      stack.back() = fmt::format("({}{}{})", stack.back(), operator_of(step.combine), right);
     }
   }
   const bool bare = step.num_sources > 1 && step.divisor == 1;
@@ -117,7 +119,8 @@ StepLabel step_label(const Plan& plan, StepRef ref, std::size_t longest) {
   if (step.num_destinations > 1) to.push_back(count_of(plan, step));
   if (step.num_sources <= kMost) from.push_back(sources_of(plan, step));
   if (step.num_sources > 1) {
-    from.push_back(fmt::format("{} of {}", step.op == Op::kCall ? "f" : "sum", step.num_sources));
+    from.push_back(
+        fmt::format("{} of {}", step.op == Op::kCall ? "f" : to_string(step.combine), step.num_sources));
   }
   StepLabel label{head_of(plan, step), "", 0};
   for (const std::string& sources : from) {  // the order of additions says more than the list of destinations

@@ -111,7 +111,7 @@ class Execution {
       for (std::uint8_t i = 0; i < source.merges; ++i) {
         const Expression right = stack_.back();
         stack_.pop_back();
-        stack_.back() = expressions_.add(stack_.back(), right, step.accumulator);
+        stack_.back() = expressions_.combine(stack_.back(), right, step.combine, step.accumulator);
       }
     }
     return stack_.back();

@@ -5,7 +5,7 @@
 // their lines.
 //
 //   plan     = "plan" name NL "order" name NL "devices" {rank} NL {pack} {channel} {group} {buffer} {lane}
-//   pack     = "p"N contract element "to" element ["/" divisor] ";" ["split" {level} ";"]
+//   pack     = "p"N contract ["by" name] element "to" element ["/" divisor] ";" ["split" {level} ";"]
 //              "replicas" {device} ";" "destinations" {device} NL
 //   contract = "reduce" | "concatenate" | "scatter"
 //   level    = ("ragged" | "padded" | "counts") parts
@@ -25,13 +25,16 @@
 //   step     = "native" collective "over" "g"N ":" {operand} "=" {operand} NL
 //   collective = "all_reduce" | "reduce" | "broadcast"
 //   operand  = "b"N [run]                                           no run: the buffer's window
-//   sum      = tree ["/" divisor] | tree "+" tree
-//   tree     = operand | "(" tree "+" tree ")"                      the order of additions
+//   sum      = tree ["/" divisor] | tree operator tree
+//   tree     = operand | "(" tree operator tree ")"                 the order of additions
+//   operator = "+" | name                                           one and the same in all of a sum
+//   name     = "product" | "min" | "max" | "bitand" | "bitor" | "bitxor"   what is no sum
 //   function = "f" "(" operand {"," operand} ")" ["/" divisor]
 //
 // to_text leaves out the outermost parentheses of a sum that is not divided:
 //   reduce on 0 in float32: b4 b5 = ((b0 + b1) + (b2 + b3)) / 4
 //   reduce on 0 in float32: b4 = (b0 + b1) + b2
+//   reduce on 0 in float32: b4 = (b0 min b1) min b2
 #pragma once
 
 #include <string>
@@ -51,6 +54,9 @@ Plan parse_text(std::string_view text);
 
 // For messages: "lane 0 step 3 (copy on 0: b4 = b0)", the step cut after about 100 characters.
 std::string describe(const Plan& plan, StepRef ref);
+
+// What stands between two operands: " + ", " min ".
+std::string operator_of(Combine combine);
 
 // "b4", "b4[1]", "b4[1..2]".
 std::string describe(const Plan& plan, const Operand& operand);

@@ -167,6 +167,14 @@ std::int32_t Parser::take_device(TextLine& line) const {
       line.take_number("a device", 0, static_cast<std::int64_t>(plan_.device_rank.size()) - 1));
 }
 
+// The name of what is no sum: sums are written without one.
+Combine take_combine(TextLine& line) {
+  const std::optional<Combine> combine = parse_combine(line.peek());
+  if (!combine || *combine == Combine::kSum) line.fail("product, min, max, bitand, bitor or bitxor");
+  line.take();
+  return *combine;
+}
+
 void Parser::read_pack(TextLine& line) {
   Pack pack;
   if (line.take_if("concatenate")) {
@@ -176,6 +184,7 @@ void Parser::read_pack(TextLine& line) {
   } else if (!line.take_if("reduce")) {
     line.fail("\"reduce\", \"concatenate\" or \"scatter\"");
   }
+  if (line.take_if("by")) pack.combine = take_combine(line);
   pack.accumulator = line.take_element();
   line.expect("to");
   pack.output = line.take_element();
@@ -330,6 +339,19 @@ void Parser::read_reduce(TextLine& line, Step& step) {
   take_sum(line, step);
 }
 
+bool is_operator(std::string_view token) {
+  return token == "+" || (parse_combine(token) && token != to_string(Combine::kSum));
+}
+
+// The operator between two sources; the first one is the step's.
+void take_operator(TextLine& line, Step& step) {
+  if (step.num_sources == 1 && is_operator(line.peek()) && line.peek() != "+") {
+    step.combine = take_combine(line);
+  } else {
+    line.expect(step.combine == Combine::kSum ? "+" : to_string(step.combine));
+  }
+}
+
 // A sum in parentheses, with an explicit stack: how many terms each open parenthesis has seen so far.
 void Parser::take_sum(TextLine& line, Step& step) {
   std::vector<int> terms = {0};
@@ -348,8 +370,8 @@ void Parser::take_sum(TextLine& line, Step& step) {
       terms.pop_back();
       ++terms.back();
     }
-    if (terms.size() == 1 && (terms.back() == 2 || line.peek() != "+")) break;
-    line.expect("+");
+    if (terms.size() == 1 && (terms.back() == 2 || !is_operator(line.peek()))) break;
+    take_operator(line, step);
   }
   if (terms.back() == 2) {
     merge();

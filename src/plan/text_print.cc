@@ -33,8 +33,9 @@ void print_run(Out out, const Chunks& run) {
 }
 
 void print_pack(Out out, std::size_t number, const Pack& pack) {
-  fmt::format_to(out, "p{} {} {} to {}", number, name_of(kContractNames, pack.contract),
-                 to_string(pack.accumulator), to_string(pack.output));
+  fmt::format_to(out, "p{} {} ", number, name_of(kContractNames, pack.contract));
+  if (pack.combine != Combine::kSum) fmt::format_to(out, "by {} ", to_string(pack.combine));
+  fmt::format_to(out, "{} to {}", to_string(pack.accumulator), to_string(pack.output));
   if (pack.divisor != 1) fmt::format_to(out, " / {}", pack.divisor);
   if (!pack.split.empty()) {
     fmt::format_to(out, "; split");
@@ -86,7 +87,7 @@ void print_sum(Out out, const Plan& plan, const Step& step) {
   const std::vector<std::size_t> opening = opening_parentheses(sources);
   const std::size_t outermost = sources.size() > 1 && step.divisor == 1 ? 1 : 0;  // not written
   for (std::size_t i = 0; i < sources.size(); ++i) {
-    if (i > 0) fmt::format_to(out, " + ");
+    if (i > 0) fmt::format_to(out, "{}", operator_of(step.combine));
     const std::size_t closing = sources[i].merges - (i + 1 == sources.size() ? outermost : 0);
     fmt::format_to(out, "{:(<{}}", "", opening[i] - (i == 0 ? outermost : 0));
     print_operand(out, plan, sources[i]);
@@ -193,6 +194,10 @@ std::string to_text(const Plan& plan) {
     }
   }
   return text;
+}
+
+std::string operator_of(Combine combine) {
+  return combine == Combine::kSum ? " + " : fmt::format(" {} ", to_string(combine));
 }
 
 std::string describe(const Plan& plan, StepRef ref) {

@@ -63,6 +63,9 @@ void check_pack(const Plan& plan, std::size_t number) {
   const Pack& pack = plan.packs[number];
   require(pack.contract <= Contract::kScatter, "pack {}: unknown contract", number);
   require(is_element(pack.accumulator) && is_element(pack.output), "pack {}: unknown element type", number);
+  require(static_cast<int>(pack.combine) < kNumCombines, "pack {}: unknown operation", number);
+  require(pack.contract != Contract::kConcatenate || pack.combine == Combine::kSum,
+          "pack {}: concatenates by {}, which combines nothing", number, to_string(pack.combine));
   require(pack.divisor >= 1, "pack {}: divisor {}, expected at least 1", number, pack.divisor);
   require(!pack.replicas.empty(), "pack {}: no replicas", number);
   for (const std::int32_t device : pack.replicas) {
@@ -246,6 +249,9 @@ void check_step(const Plan& plan, const Groups& groups, std::size_t lane, std::s
           step.divisor);
   require(where, form.has_arithmetic || (step.accumulator == Element::kFloat32 && step.divisor == 1),
           "an accumulator or a divisor where there is no arithmetic");
+  require(where, static_cast<int>(step.combine) < kNumCombines, "an unknown way to combine");
+  require(where, step.combine == Combine::kSum || (step.op == Op::kReduce && step.num_sources > 1),
+          "combines by {} where there is nothing to combine", to_string(step.combine));
   if (step.op == Op::kWait) {
     require(where,
             is_index(step.lane, plan.lanes.size()) && is_index(step.step, plan.lane(step.lane).steps.size()),

@@ -8,6 +8,7 @@
 #include <onesum/error.h>
 
 #include "base/bytes.h"
+#include "base/combine.h"
 #include "base/text.h"
 
 namespace onesum::planner {
@@ -25,6 +26,7 @@ class Writer {
     enumeration(request.op);
     out_.number(static_cast<std::uint32_t>(request.axis));
     out_.number(static_cast<std::uint32_t>(request.root));
+    flag(request.has_equal_parts);
     flag(request.into);
     out_.number<std::uint64_t>(request.options.bytes_per_pack);
     enumeration(request.options.implementation);
@@ -44,6 +46,11 @@ class Writer {
     for (const Device& device : pair.destinations) out_.text(device.to_string());
     flag(pair.destination_is_text);
     components(pair.results);
+    count(pair.splits.size());
+    for (const std::vector<std::size_t>& split : pair.splits) {
+      count(split.size());
+      for (const std::size_t elements : split) out_.number<std::uint64_t>(elements);
+    }
   }
 
   void components(const std::vector<ComponentInfo>& components) {
@@ -84,10 +91,11 @@ class Reader {
 
   Request request() {
     Request request;
-    request.kind = enumeration(CallKind::kGather);
-    request.op = enumeration(ReduceOp::kMean);
+    request.kind = enumeration(CallKind::kAllToAll);
+    request.op = enumeration(kLastReduceOp);
     request.axis = static_cast<int>(in_.number<std::uint32_t>());
     request.root = static_cast<int>(in_.number<std::uint32_t>());
+    request.has_equal_parts = flag();
     request.into = flag();
     request.options.bytes_per_pack = in_.number<std::uint64_t>();
     request.options.implementation = enumeration(Implementation::kNccl);
@@ -107,6 +115,11 @@ class Reader {
       pair.destinations.emplace_back(in_.text());
     pair.destination_is_text = flag();
     pair.results = components();
+    for (std::uint32_t left = count(kMostComponents); left > 0; --left) {
+      std::vector<std::size_t>& split = pair.splits.emplace_back();
+      for (std::uint32_t parts = count(kMostComponents); parts > 0; --parts)
+        split.push_back(in_.number<std::uint64_t>());
+    }
     return pair;
   }
 
@@ -158,22 +171,9 @@ class Reader {
   ByteReader in_;
 };
 
-std::string_view name_of(CallKind kind) {
-  switch (kind) {
-    case CallKind::kReduce:
-      return "reduce";
-    case CallKind::kBatchReduce:
-      return "batch_reduce";
-    case CallKind::kBroadcast:
-      return "broadcast";
-    case CallKind::kGather:
-      return "gather";
-  }
-  return "call";
-}
-
 std::string describe_options(const Request& request) {
   std::string text(request.into ? ", into results" : "");
+  if (request.has_equal_parts) text += ", parts equally large";
   if (request.options.bytes_per_pack != 0)
     text += fmt::format(", bytes_per_pack {}", request.options.bytes_per_pack);
   if (request.options.implementation != Implementation::kAuto) {
@@ -191,6 +191,11 @@ std::string describe_pair(const PairInfo& pair) {
   const ComponentInfo& first = pair.replicas.front();
   return fmt::format("{}{} {} on {} device(s)", first.indices ? "sparse " : "", to_string(first.tensor.dtype),
                      first.tensor.shape.to_string(), pair.replicas.size());
+}
+
+// Whether the replicas of a worker count in a call.
+bool brings(const Request& request, std::size_t rank) {
+  return !has_root(request.kind) || rank == static_cast<std::size_t>(request.root);
 }
 
 // Puts the parts of all workers together.
@@ -211,8 +216,8 @@ class Joiner {
     const Request& first = parts_.front();
     const Request& other = parts_[rank];
     if (other.kind == first.kind && other.op == first.op && other.axis == first.axis &&
-        other.root == first.root && other.into == first.into &&
-        other.options.bytes_per_pack == first.options.bytes_per_pack &&
+        other.root == first.root && other.has_equal_parts == first.has_equal_parts &&
+        other.into == first.into && other.options.bytes_per_pack == first.options.bytes_per_pack &&
         other.options.implementation == first.options.implementation &&
         other.options.numerics == first.options.numerics &&
         other.options.sparse_rows == first.options.sparse_rows && other.policy == first.policy &&
@@ -223,15 +228,17 @@ class Joiner {
   }
 
   void join_pair(std::size_t p, PairInfo& joint) const {
-    const bool is_broadcast = parts_.front().kind == CallKind::kBroadcast;
-    const auto root = static_cast<std::size_t>(parts_.front().root);
+    joint.splits.clear();
     joint.replicas.clear();
     joint.results.clear();
     joint.destinations.clear();
     for (std::size_t r = 0; r < parts_.size(); ++r) {
       const PairInfo& part = parts_[r].pairs[p];
       check_alike(r, p);
-      if (!is_broadcast || r == root) append(part.replicas, joint.replicas);
+      if (brings(parts_.front(), r)) {
+        append(part.replicas, joint.replicas);
+        append_splits(part, joint);
+      }
       append(part.results, joint.results);
       for (const Device& device : part.destinations) {
         // Results are the caller's memory, one for each destination; a device named twice is found later.
@@ -245,6 +252,12 @@ class Joiner {
 
   static void append(const std::vector<ComponentInfo>& part, std::vector<ComponentInfo>& all) {
     all.insert(all.end(), part.begin(), part.end());
+  }
+
+  // Of each replica one; where a worker gave none, an empty one.
+  static void append_splits(const PairInfo& part, PairInfo& joint) {
+    joint.splits.insert(joint.splits.end(), part.splits.begin(), part.splits.end());
+    joint.splits.resize(joint.replicas.size());
   }
 
   // What the rules of a single request do not find: they know nothing of workers.
@@ -261,7 +274,10 @@ class Joiner {
     const ComponentInfo& b = other.replicas.front();
     // Dense and sparse components of one sum may meet; whatever is broadcast is one value.
     const bool must_be_of_one_kind = parts_.front().kind == CallKind::kBroadcast;
-    const bool may_differ_in_shape = a.indices || b.indices || parts_.front().kind == CallKind::kGather;
+    const CallKind kind = parts_.front().kind;
+    const bool may_differ_in_shape = a.indices || b.indices || kind == CallKind::kGather ||
+                                     kind == CallKind::kAllGather || kind == CallKind::kAllToAll ||
+                                     kind == CallKind::kScatter;
     if ((must_be_of_one_kind && a.indices.has_value() != b.indices.has_value()) ||
         a.tensor.dtype != b.tensor.dtype || (!may_differ_in_shape && a.tensor.shape != b.tensor.shape)) {
       refuse(rank, name + ": " + describe_pair(other), describe_pair(first));
@@ -297,11 +313,11 @@ Request request_from(std::span<const std::byte> bytes) { return Reader(bytes).re
 
 std::string describe(const Request& request) {
   std::string text(name_of(request.kind));
-  if (request.kind == CallKind::kReduce || request.kind == CallKind::kBatchReduce) {
-    text += request.op == ReduceOp::kMean ? " (mean)" : " (sum)";
+  if (is_reduction(request.kind)) {
+    text += fmt::format(" ({})", onesum::name_of(request.op));
   }
   if (request.kind == CallKind::kGather) text += fmt::format(" along axis {}", request.axis);
-  if (request.kind == CallKind::kBroadcast) text += fmt::format(" from worker {}", request.root);
+  if (has_root(request.kind)) text += fmt::format(" from worker {}", request.root);
   text += request.pairs.size() == 1 ? " of " : fmt::format(" of {} values, the first ", request.pairs.size());
   return text + (request.pairs.empty() ? "none" : describe_pair(request.pairs.front())) +
          describe_options(request);
@@ -329,6 +345,16 @@ std::vector<Request> said_alike(const Request& mine, std::size_t own, std::span<
   return said;
 }
 
+namespace {
+
+// Where this worker's tensors are, for calls that have parts.
+void set_memory(std::vector<ComponentInfo>& joint, std::size_t first,
+                const std::vector<ComponentInfo>& mine) {
+  for (std::size_t i = 0; i < mine.size(); ++i) joint[first + i].tensor.memory = mine[i].tensor.memory;
+}
+
+}  // namespace
+
 void mark_in_place(Request& joint, std::span<const Request> by_rank, std::size_t own, const Request& mine) {
   if (!joint.into) return;
   for (std::size_t p = 0; p < joint.pairs.size(); ++p) {
@@ -337,9 +363,15 @@ void mark_in_place(Request& joint, std::span<const Request> by_rank, std::size_t
     std::size_t replicas = 0;
     std::size_t results = 0;
     for (std::size_t r = 0; r < own; ++r) {
-      replicas += by_rank[r].pairs[p].replicas.size();
+      if (brings(joint, r)) replicas += by_rank[r].pairs[p].replicas.size();
       results += by_rank[r].pairs[p].results.size();
     }
+    if (has_parts(joint.kind)) {
+      if (brings(joint, own)) set_memory(pair.replicas, replicas, mine.pairs[p].replicas);
+      set_memory(pair.results, results, mine.pairs[p].results);
+      continue;
+    }
+    if (!brings(joint, own)) continue;
     const std::vector<std::int32_t>& in_place = mine.pairs[p].in_place_of;
     for (std::size_t d = 0; d < in_place.size(); ++d) {
       if (in_place[d] >= 0) pair.in_place_of[results + d] = in_place[d] + static_cast<std::int32_t>(replicas);

@@ -12,8 +12,8 @@
 
 namespace onesum::planner {
 
-// The part of one worker. Devices are complete, and components are as the caller gave them. Which results are
-// in place is a worker's own affair and left out, and so is its timeout.
+// The part of one worker. Devices are complete, and components are as the caller gave them. Where tensors lie
+// and which results are in place is a worker's own affair and left out, and so is its timeout.
 std::vector<std::byte> to_bytes(const Request& request);
 // Throws invalid_argument for bytes that are no request.
 Request request_from(std::span<const std::byte> bytes);

@@ -48,6 +48,8 @@ class Packing {
       member.elements = stream.replica_elements.front();
       member.first_input = static_cast<std::uint32_t>(slot);
       member.first_output = static_cast<std::uint32_t>(slot + stream.task.replicas.size());
+      member.input_offset = stream.input_offset;
+      member.output_offset = stream.output_offset;
       slot += stream.task.replicas.size() + stream.task.destinations.size();
       members_.push_back(member);
     }
@@ -220,6 +222,16 @@ std::size_t count_slots(const std::vector<Stream>& streams) {
   std::size_t slots = 0;
   for (const Stream& stream : streams) slots += stream.task.replicas.size() + stream.task.destinations.size();
   return slots;
+}
+
+std::size_t count_tensors(const std::vector<Stream>& streams) {
+  std::size_t tensors = 0;
+  for (std::size_t s = 0; s < streams.size(); ++s) {
+    const bool is_next_part =
+        !streams[s].replica_numbers.empty() && s > 0 && streams[s - 1].pair == streams[s].pair;
+    if (!is_next_part) ++tensors;
+  }
+  return tensors;
 }
 
 }  // namespace onesum::planner

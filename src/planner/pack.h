@@ -50,6 +50,9 @@ std::vector<PackOfStreams> pack_streams(const std::vector<Stream>& streams, Call
 // How many tensor slots the streams have.
 std::size_t count_slots(const std::vector<Stream>& streams);
 
+// How many tensors the streams are about: parts of one count once.
+std::size_t count_tensors(const std::vector<Stream>& streams);
+
 // Whether a call's dense values go through the user's function: copies never do.
 bool uses_function(CallKind kind, const Policy& policy) noexcept;
 

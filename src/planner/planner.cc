@@ -25,6 +25,7 @@ void add_task(Hasher& hasher, const collective::Task& task) {
   hasher.add(static_cast<std::uint64_t>(task.accumulator));
   hasher.add(static_cast<std::uint64_t>(task.output));
   hasher.add(static_cast<std::uint64_t>(task.divisor));
+  hasher.add(static_cast<std::uint64_t>(task.combine));
   hasher.add(task.replicas.size());
   for (const collective::Source& replica : task.replicas) {
     hasher.add(static_cast<std::uint64_t>(replica.device));
@@ -62,6 +63,14 @@ Fingerprint fingerprint_of(const PackOfStreams& pack, const Selection& selection
   hasher.add(static_cast<std::uint64_t>(selection.accumulation));
   add_scheme(hasher, selection.scheme);
   return hasher.finish();
+}
+
+// A function takes the place of the sum.
+void check_function(const Request& request, const Policy& policy) {
+  if (!uses_function(request.kind, policy) || is_sum_or_mean(request.op)) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              policy.name + " has an accumulation_fn, which takes the place of " +
+                  "the sum: it has a meaning for sum and mean, not for " + std::string(name_of(request.op)));
 }
 
 std::int32_t number_of(const Device& device, const Placement& placement, Resolved& resolved) {
@@ -107,10 +116,17 @@ std::shared_ptr<const plan::Plan> proved(plan::Plan plan) {
 }
 
 // Parts that are proved make a whole that is: plan/compose.h.
-std::shared_ptr<const plan::Plan> composed(const std::vector<std::shared_ptr<const plan::Plan>>& parts) {
+std::shared_ptr<const plan::Plan> composed(const std::vector<std::shared_ptr<const plan::Plan>>& parts,
+                                           plan::LaneUse lanes) {
   std::vector<const plan::Plan*> plans;
   for (const auto& part : parts) plans.push_back(part.get());
-  return std::make_shared<const plan::Plan>(plan::side_by_side(plans));
+  return std::make_shared<const plan::Plan>(plan::side_by_side(plans, lanes));
+}
+
+// What has parts has one for each worker: in shared lanes the second worker would wait for its part until the
+// first one has got its own.
+plan::LaneUse lanes_of(CallKind kind) {
+  return has_parts(kind) ? plan::LaneUse::kSeparate : plan::LaneUse::kShared;
 }
 
 plan::Plan build(const PackOfStreams& pack, const Selection& selection,
@@ -168,6 +184,7 @@ Planned Planner::plan(const Request& request) {
   if (request.pairs.empty()) {
     throw Error(ErrorCode::kInvalidArgument, "no pairs to make a plan for; expected at least one");
   }
+  check_function(request, policy_);
   Resolved resolved = resolve(request, placement_);
   std::vector<PackOfStreams> packs =
       pack_streams(resolved.streams, request.kind, policy_, request.options.bytes_per_pack);
@@ -176,15 +193,17 @@ Planned Planner::plan(const Request& request) {
   const collective::Topology topology = topology_of(policy_, placement_, resolved);
   const std::vector<Selection> selections =
       select_all(packs, on, {request.kind, policy_, request.options, resolved.devices, topology, constants_});
-  std::shared_ptr<const plan::Plan> plan = plan_of(packs, selections, topology);
+  std::shared_ptr<const plan::Plan> plan = plan_of(packs, selections, topology, lanes_of(request.kind));
   return planned_of(std::move(resolved), std::move(packs), selections, std::move(plan));
 }
 
 std::shared_ptr<const plan::Plan> Planner::plan_of(const std::vector<PackOfStreams>& packs,
                                                    const std::vector<Selection>& selections,
-                                                   const collective::Topology& topology) {
+                                                   const collective::Topology& topology,
+                                                   plan::LaneUse lanes) {
   std::vector<Fingerprint> fingerprints;
   Hasher whole;
+  whole.add(static_cast<std::uint64_t>(lanes));
   for (std::size_t p = 0; p < packs.size(); ++p) {
     fingerprints.push_back(fingerprint_of(packs[p], selections[p], topology));
     whole.add(fingerprints.back().high);
@@ -201,7 +220,7 @@ std::shared_ptr<const plan::Plan> Planner::plan_of(const std::vector<PackOfStrea
     }
     parts.push_back(std::move(part));
   }
-  const std::shared_ptr<const plan::Plan> plan = parts.size() == 1 ? parts.front() : composed(parts);
+  const std::shared_ptr<const plan::Plan> plan = parts.size() == 1 ? parts.front() : composed(parts, lanes);
   keep(fingerprint, plan);
   return plan;
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "plan/compose.h"
 #include "plan/cost.h"
 #include "plan/pack_table.h"
 #include "plan/plan.h"
@@ -58,7 +59,7 @@ class Planner {
   // The kept one; else built of parts, each kept or built and proved, and kept itself.
   std::shared_ptr<const plan::Plan> plan_of(const std::vector<PackOfStreams>& packs,
                                             const std::vector<Selection>& selections,
-                                            const collective::Topology& topology);
+                                            const collective::Topology& topology, plan::LaneUse lanes);
   std::shared_ptr<const plan::Plan> cached_plan(const Fingerprint& fingerprint) const;
   void keep(const Fingerprint& fingerprint, std::shared_ptr<const plan::Plan> plan);
 

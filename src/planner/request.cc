@@ -7,23 +7,15 @@
 
 #include <onesum/error.h>
 
+#include "base/combine.h"
+#include "planner/parts.h"
+
 namespace onesum::planner {
 namespace {
 
 template <class... Args>
 [[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) {
   throw Error(ErrorCode::kInvalidArgument, fmt::format(format, std::forward<Args>(args)...));
-}
-
-bool owns(const Device& worker, const Device& device) {
-  return worker.task() == device.task() && worker.replica() == device.replica() &&
-         worker.job() == device.job();
-}
-
-std::string names_of(std::span<const Device> devices) {
-  std::string names;
-  for (const Device& device : devices) names += (names.empty() ? "" : ", ") + device.to_string();
-  return names;
 }
 
 bool is_sparse(const PairInfo& pair) { return pair.replicas.front().indices.has_value(); }
@@ -58,10 +50,16 @@ class PairResolver {
     if (pair_.replicas.empty()) refuse("{}: the value has no components", name_);
     place_replicas();
     place_destinations();
+    if (has_root(request_.kind) && replicas_.size() != 1) {
+      refuse("{}: the root of a {} brings {} replicas; expected one", name_, name_of(request_.kind),
+             replicas_.size());
+    }
     check_workers();
     check_kinds();
     check_types();
-    if (is_sparse(pair_)) {
+    if (has_parts(request_.kind)) {
+      append_parts(streams);
+    } else if (is_sparse(pair_)) {
       append_slices(streams);
     } else {
       append_dense(streams);
@@ -95,7 +93,9 @@ class PairResolver {
     }
   }
 
-  bool is_all_reduced() const { return reduces() && std::ranges::is_permutation(replicas_, destinations_); }
+  bool is_all_reduced() const {
+    return reduces() && !has_parts(request_.kind) && std::ranges::is_permutation(replicas_, destinations_);
+  }
 
   void check_workers() const {
     if (!placement_.all_workers || !is_all_reduced()) return;
@@ -119,12 +119,13 @@ class PairResolver {
         throw Error(ErrorCode::kInternal, name_ + ": dense and sparse replicas reached the planner together");
       }
     }
-    if (!is_sparse(pair_)) return;
-    if (request_.kind == CallKind::kGather) {
+    const auto has_indices = [](const ComponentInfo& component) { return component.indices.has_value(); };
+    const bool is_about_slices = is_sparse(pair_) || std::ranges::any_of(pair_.results, has_indices);
+    if (is_about_slices && (request_.kind == CallKind::kGather || has_parts(request_.kind))) {
       throw Error(ErrorCode::kUnimplemented,
-                  name_ +
-                      ": gather takes tensors, not IndexedSlices; gather their values "
-                      "and indices as tensors instead");
+                  fmt::format("{0}: {1} takes tensors, not IndexedSlices; {1} their values and indices as "
+                              "tensors instead",
+                              name_, name_of(request_.kind)));
     }
   }
 
@@ -137,15 +138,12 @@ class PairResolver {
                to_string(other), replica_name(0), to_string(first));
       }
     }
-    if (reduces() && dtype() == DType::kBool) {
-      refuse("{}: bool values have no {}; broadcast and gather take them", name_,
-             request_.op == ReduceOp::kSum ? "sum" : "mean");
+    if (reduces() && !is_defined(combine_of(request_.op), element_of(dtype()))) {
+      refuse("{}: {}; broadcast and gather take every type", name_, why_undefined(request_.op, dtype()));
     }
   }
 
-  bool reduces() const {
-    return request_.kind == CallKind::kReduce || request_.kind == CallKind::kBatchReduce;
-  }
+  bool reduces() const { return is_reduction(request_.kind); }
   // What is merged is concatenated first, undivided; whoever merges then divides, and checks the results.
   bool merges_rows() const {
     return reduces() && is_sparse(pair_) && request_.options.sparse_rows == SparseRows::kMergeDuplicates;
@@ -171,6 +169,7 @@ class PairResolver {
       stream.result_dtype = result_dtype(request_.op, dtype());
       stream.task.accumulator = accumulator_of(request_.op, element_of(dtype()));
       stream.task.divisor = request_.op == ReduceOp::kMean ? replica_count() : 1;
+      stream.task.combine = combine_of(request_.op);
     } else {
       stream.result_dtype = dtype();
       stream.task.accumulator = element_of(dtype());
@@ -190,6 +189,66 @@ class PairResolver {
     }
     check_results(stream);
     streams.push_back(std::move(stream));
+  }
+
+  void append_parts(std::vector<Stream>& streams) const {
+    if (pair_.results.empty()) refuse("{}: {} has no results", name_, name_of(request_.kind));
+    if (request_.kind == CallKind::kReduceScatter) check_equal_shapes();
+    const Stream whole = stream_of(StreamPart::kDense);
+    check_types_of_results(whole);
+    const std::vector<Part> parts = parts_of(request_.kind, pair_, name_);
+    check_equal_parts(parts);
+    for (const Part& part : parts) streams.push_back(stream_of(whole, part));
+  }
+
+  void check_equal_parts(const std::vector<Part>& parts) const {
+    if (!request_.has_equal_parts) return;
+    for (const Part& part : parts) {
+      if (part.elements == parts.front().elements) continue;
+      refuse("{}: a part has {} elements, another one {}, though has_equal_parts promises that all are equal",
+             name_, parts.front().elements, part.elements);
+    }
+  }
+
+  // The part of a stream that is about all replicas and results.
+  Stream stream_of(const Stream& whole, const Part& part) const {
+    Stream stream = whole;
+    stream.task.replicas.clear();
+    stream.task.destinations.clear();
+    for (const std::uint32_t r : part.replicas) stream.task.replicas.push_back(whole.task.replicas[r]);
+    for (const std::uint32_t d : part.results) {
+      stream.task.destinations.push_back({whole.task.destinations[d].device, replaced_by(d, part)});
+    }
+    stream.replica_elements.assign(part.replicas.size(), part.elements);
+    stream.result_shape = Shape{static_cast<std::int64_t>(part.elements)};
+    stream.replica_numbers = part.replicas;
+    stream.result_numbers = part.results;
+    stream.input_offset = part.input_offset;
+    stream.output_offset = part.output_offset;
+    return stream;
+  }
+
+  // Which of the part's replicas lies exactly where its result will; -1: none.
+  std::int32_t replaced_by(std::uint32_t result, const Part& part) const {
+    const TensorInfo& to = pair_.results[result].tensor;
+    if (to.memory == 0 || part.elements == 0) return -1;
+    const std::uintptr_t there = to.memory + part.output_offset * size_of(to.dtype);
+    for (std::size_t i = 0; i < part.replicas.size(); ++i) {
+      const TensorInfo& from = pair_.replicas[part.replicas[i]].tensor;
+      const bool is_there = from.memory + part.input_offset * size_of(from.dtype) == there;
+      const bool is_alike = from.dtype == to.dtype && replicas_[part.replicas[i]] == destinations_[result];
+      if (from.memory != 0 && is_there && is_alike) return static_cast<std::int32_t>(i);
+    }
+    return -1;
+  }
+
+  void check_types_of_results(const Stream& stream) const {
+    for (std::size_t d = 0; d < pair_.results.size(); ++d) {
+      const DType dtype = pair_.results[d].tensor.dtype;
+      if (dtype == stream.result_dtype) continue;
+      refuse("{}: result on {} is of {}, expected {}{}", name_, destinations_[d].to_string(),
+             to_string(dtype), to_string(stream.result_dtype), why_this_dtype(stream));
+    }
   }
 
   void check_equal_shapes() const {
@@ -327,7 +386,9 @@ void check_enum(Enum value, Enum last, const char* what, const char* names) {
 }  // namespace
 
 void validate_options(ReduceOp op, const CommunicationOptions& options) {
-  check_enum(op, ReduceOp::kMean, "the reduce operation", "sum, mean");
+  if (op > kLastReduceOp) {
+    refuse("the reduce operation {} is not one of {}", static_cast<int>(op), reduce_op_names());
+  }
   check_enum(options.implementation, Implementation::kNccl, "options.implementation", "auto, ring, nccl");
   check_enum(options.numerics, Numerics::kExact, "options.numerics", "canonical, fast, exact");
   check_enum(options.sparse_rows, SparseRows::kMergeDuplicates, "options.sparse_rows",
@@ -342,58 +403,22 @@ void validate_options(ReduceOp op, const CommunicationOptions& options) {
   }
 }
 
-namespace {
-
-void check_served(const Device& device, const Placement& placement, const std::string& what) {
-  const std::string reason = placement.why_not_served
-                                 ? placement.why_not_served(device)
-                                 : fmt::format("no engine for {} devices is there", *device.type());
-  if (reason.empty()) return;
-  throw Error(ErrorCode::kUnavailable, fmt::format("{} is on {}: {}", what, device.to_string(), reason));
-}
-
-}  // namespace
-
-Device place(const Device& device, const Placement& placement, const std::string& what, bool only_planned) {
-  const Device complete = device.canonical(placement.defaults);
-  const std::span<const Device> workers =
-      placement.workers.empty() ? std::span(&placement.defaults, 1) : std::span(placement.workers);
-  if (std::ranges::none_of(workers, [&](const Device& worker) { return owns(worker, complete); })) {
-    refuse("{} is on {}, which is not a device of {} ({})", what, complete.to_string(),
-           workers.size() == 1 ? "this process" : "the cluster's workers", names_of(workers));
+void validate_operation(const Request& request) {
+  if (!is_reduction(request.kind) || is_sum_or_mean(request.op)) return;
+  for (std::size_t p = 0; p < request.pairs.size(); ++p) {
+    const std::vector<ComponentInfo>& replicas = request.pairs[p].replicas;
+    const auto is_slices = [](const ComponentInfo& replica) { return replica.indices.has_value(); };
+    const auto slices = std::ranges::find_if(replicas, is_slices);
+    if (slices == replicas.end()) continue;
+    refuse(
+        "{}: replica {} is IndexedSlices, of which there is no {}; they have sum and mean, tensors the rest",
+        name_of_pair(request.kind, p), slices - replicas.begin(), name_of(request.op));
   }
-  const auto names_it = [&](const std::vector<Device>& devices) {
-    return std::ranges::find(devices, complete) != devices.end();
-  };
-  if (complete.type() != "CPU" && !(only_planned && names_it(placement.devices))) {
-    check_served(complete, placement, what);
-  }
-  if (!placement.devices.empty() && !names_it(placement.devices) && !names_it(placement.others)) {
-    refuse("{} is on {}, which is not one of the cluster's {} devices (from {} to {})", what,
-           complete.to_string(), placement.devices.size(), placement.devices.front().to_string(),
-           placement.devices.back().to_string());
-  }
-  return complete;
-}
-
-std::int32_t rank_of(const Device& device, const Placement& placement) {
-  const auto found =
-      std::ranges::find_if(placement.workers, [&](const Device& worker) { return owns(worker, device); });
-  return found == placement.workers.end() ? 0 : static_cast<std::int32_t>(found - placement.workers.begin());
-}
-
-std::vector<Device> on_every_worker(const Device& device, const Placement& placement) {
-  if (device.task() || placement.workers.empty()) return {device};
-  std::vector<Device> devices;
-  for (const Device& worker : placement.workers) {
-    const Device its = device.merged_over(worker);
-    if (owns(worker, its)) devices.push_back(its);  // not of another job
-  }
-  return devices.empty() ? std::vector{device} : devices;
 }
 
 Resolved resolve(const Request& request, const Placement& placement) {
   validate_options(request.op, request.options);
+  validate_operation(request);
   Resolved resolved;
   DeviceNumbers numbers;
   for (std::size_t i = 0; i < request.pairs.size(); ++i) {
@@ -404,8 +429,31 @@ Resolved resolve(const Request& request, const Placement& placement) {
   return resolved;
 }
 
+std::string_view name_of(CallKind kind) noexcept {
+  switch (kind) {
+    case CallKind::kReduce:
+      return "reduce";
+    case CallKind::kBatchReduce:
+      return "batch_reduce";
+    case CallKind::kBroadcast:
+      return "broadcast";
+    case CallKind::kGather:
+      return "gather";
+    case CallKind::kReduceScatter:
+      return "reduce_scatter";
+    case CallKind::kAllGather:
+      return "all_gather";
+    case CallKind::kScatter:
+      return "scatter";
+    case CallKind::kAllToAll:
+      return "all_to_all";
+  }
+  return "call";
+}
+
 std::string name_of_pair(CallKind kind, std::size_t pair) {
-  return kind == CallKind::kBatchReduce ? fmt::format("pair {}", pair) : "value";
+  if (kind == CallKind::kBatchReduce) return fmt::format("pair {}", pair);
+  return has_parts(kind) ? fmt::format("tensor {}", pair) : "value";
 }
 
 }  // namespace onesum::planner

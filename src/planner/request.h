@@ -10,9 +10,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <onesum/device.h>
@@ -21,6 +21,7 @@
 #include <onesum/shape.h>
 
 #include "collective/task.h"
+#include "planner/placement.h"
 
 namespace onesum::planner {
 
@@ -28,6 +29,7 @@ struct TensorInfo {
   DType dtype = DType::kFloat32;
   Shape shape;
   Device device;
+  std::uintptr_t memory = 0;  // of this process, only to be compared; 0: another's, or none
 };
 
 // One component: a dense tensor, or slices (each well formed by itself).
@@ -49,35 +51,41 @@ struct PairInfo {
   // Components that were brought to the accumulator type of this dtype before; absent: they are what they
   // are.
   std::optional<DType> declared_dtype;
+  // kAllToAll: of each replica, how many elements each result gets; none: equal parts.
+  std::vector<std::vector<std::size_t>> splits{};
 };
 
-enum class CallKind : std::uint8_t { kReduce, kBatchReduce, kBroadcast, kGather };
+// Those from kReduceScatter on hand out parts of tensors (planner/parts.h), into the caller's memory.
+enum class CallKind : std::uint8_t {
+  kReduce,
+  kBatchReduce,
+  kBroadcast,
+  kGather,
+  kReduceScatter,
+  kAllGather,
+  kScatter,
+  kAllToAll,
+};
+constexpr bool has_parts(CallKind kind) noexcept { return kind >= CallKind::kReduceScatter; }
+constexpr bool is_reduction(CallKind kind) noexcept {
+  return kind == CallKind::kReduce || kind == CallKind::kBatchReduce || kind == CallKind::kReduceScatter;
+}
+// Whether one worker's value counts, and nobody else's is looked at.
+constexpr bool has_root(CallKind kind) noexcept {
+  return kind == CallKind::kBroadcast || kind == CallKind::kScatter;
+}
 
 struct Request {
   CallKind kind = CallKind::kBatchReduce;
   ReduceOp op = ReduceOp::kSum;
-  int axis = 0;  // kGather
-  int root = 0;  // kBroadcast: the worker whose value counts
+  int axis = 0;                  // kGather
+  int root = 0;                  // has_root: the worker whose value counts
+  bool has_equal_parts = false;  // kinds that have parts: a promise of all workers
   bool into = false;
   bool only_planned = false;  // never run: devices need no engine
   CommunicationOptions options;
   std::vector<PairInfo> pairs;
   std::string policy{};  // of several processes: what else decides on plans, which is the same on all
-};
-
-// Which devices take part, and what completes a partial device string.
-struct Placement {
-  Device defaults;                       // complete
-  std::vector<Device> devices;           // complete; none: every device of the workers
-  std::vector<Device> workers{};         // job, replica and task of each rank; none: the default's alone
-  std::vector<Device> others{};          // that take part beside `devices`
-  bool all_workers = false;              // what is all-reduced has a replica on every worker
-  std::vector<std::int32_t> machines{};  // of each rank; none: all are on one
-  bool by_network = false;               // between ranks of one machine, too
-  bool workers_share_gpus = false;       // all are in one process: GPU:1 of one is GPU:1 of another
-  // Why no engine serves a device of this process that is not a CPU; empty: one does, or it is another
-  // process's. Null: none does.
-  std::function<std::string(const Device& device)> why_not_served{};
 };
 
 enum class StreamPart : std::uint8_t { kDense, kSliceValues, kSliceIndices };
@@ -91,6 +99,12 @@ struct Stream {
   DType result_dtype = DType::kFloat32;
   Shape result_shape;
   std::optional<Shape> dense_shape{};  // kSliceValues: that a replica names
+  // Calls that have parts: which replicas and results of the pair this one is about (by number; none: all),
+  // and how many elements come before the part in each of them.
+  std::vector<std::uint32_t> replica_numbers{};
+  std::vector<std::uint32_t> result_numbers{};
+  std::size_t input_offset = 0;
+  std::size_t output_offset = 0;
 };
 
 struct Resolved {
@@ -102,19 +116,13 @@ struct Resolved {
 // What every call checks first, whatever else it is given.
 void validate_options(ReduceOp op, const CommunicationOptions& options);
 
-// `device` completed; refused if it does not take part, or has no engine. Where calls are only planned it
-// needs none, if it is one of those that the placement names.
-Device place(const Device& device, const Placement& placement, const std::string& what,
-             bool only_planned = false);
-
-// The rank of the worker that owns a placed device.
-std::int32_t rank_of(const Device& device, const Placement& placement);
-
-// What a destination string stands for: its device on every worker that it may mean, in rank order, if it
-// names no task; otherwise itself.
-std::vector<Device> on_every_worker(const Device& device, const Placement& placement);
+// That the operation takes what it is given: all but SUM and MEAN are for dense values.
+void validate_operation(const Request& request);
 
 Resolved resolve(const Request& request, const Placement& placement);
+
+// "all_gather": what a call is called.
+std::string_view name_of(CallKind kind) noexcept;
 
 // "value" for a single reduce, "pair 3" in a batch: how messages name a pair.
 std::string name_of_pair(CallKind kind, std::size_t pair);

@@ -23,6 +23,14 @@ Selection select_one_device(const PackOfStreams& pack, std::int32_t on, const Su
                                    name_of_device(selection.on, surroundings));
     return selection;
   }
+  if (has_parts(surroundings.kind)) {
+    const bool sums = pack.task.replicas.size() > 1;
+    selection.on = sums ? pack.task.destinations.front().device : pack.task.replicas.front().device;
+    selection.reason = fmt::format("this part of the {} is {}, {}", name_of(surroundings.kind),
+                                   sums ? "summed where its result is" : "copied from where it is",
+                                   name_of_device(selection.on, surroundings));
+    return selection;
+  }
   if (on >= 0) {
     selection.on = on;
     selection.reason =
@@ -48,6 +56,13 @@ std::string in_bytes(std::int64_t limit) {
   return limit < 0 ? "without a limit" : fmt::format("up to {} bytes", limit);
 }
 
+// If it were a sum.
+bool would_run_natively(collective::Task task, const collective::Scheme& scheme,
+                        const Surroundings& surroundings) {
+  task.combine = Combine::kSum;
+  return collective::is_native(surroundings.topology, task, scheme);
+}
+
 Selection select_all_reduce(const PackOfStreams& pack, const Surroundings& surroundings) {
   const AllReduceSpec& spec = surroundings.policy.specs[pack.route.spec];
   Selection selection;
@@ -66,6 +81,10 @@ Selection select_all_reduce(const PackOfStreams& pack, const Surroundings& surro
   selection.scheme = collective::with_number(selection.scheme, surroundings.topology, pack.task, pack.number);
   selection.algorithm = to_string(selection.scheme);
   selection.native = collective::is_native(surroundings.topology, pack.task, selection.scheme);
+  if (pack.task.combine != Combine::kSum && would_run_natively(pack.task, selection.scheme, surroundings)) {
+    selection.reason += fmt::format("; NCCL is left to sum and mean: kernels of onesum form the {}",
+                                    to_string(pack.task.combine));
+  }
   selection.canonical = collective::is_canonical(surroundings.topology, pack.task, selection.scheme);
   return selection;
 }

@@ -46,7 +46,7 @@ class Allocation : public ::testing::Test {
 
 // ResNet-50's 161 gradients, each a sixteenth as long, four replicas of them.
 Values resnet_gradients() {
-  std::ifstream file(ONESUM_SOURCE_DIR "/bench/shapes/resnet50.txt");
+  std::ifstream file("bench/shapes/resnet50.txt");
   Values values;
   for (std::string line; std::getline(file, line);) {
     if (line.empty() || line[0] == '#') continue;

@@ -34,6 +34,12 @@ TEST_P(CoreMatrix, Reduce) { testing::check_reduce(*ops_, stage_); }
 // 9.2, 5.4
 TEST_P(CoreMatrix, BatchReduceToAllPairsOfDestinations) { testing::check_batch_reduce(*ops_, stage_); }
 
+// 3.11
+TEST_P(CoreMatrix, OtherOperations) {
+  if (std::get<0>(GetParam()) == "accumulation_fn") GTEST_SKIP() << "which has sums and means only";
+  testing::check_other_operations(*ops_, stage_);
+}
+
 // 5.5
 TEST_P(CoreMatrix, Broadcast) { testing::check_broadcast(*ops_, stage_); }
 

@@ -184,9 +184,9 @@ TEST_F(Workers, CommonRulesHoldInEveryClass) {
   for (const Ops& ops : local_classes()) {
     EXPECT_TRUE(ops->batch_reduce(ReduceOp::kSum, {}).empty());
     const PerReplica one = testing::scalars<float>({1});
-    const auto wrong = static_cast<ReduceOp>(7);
-    expect_invalid([&] { ops->reduce(wrong, one, one); }, {"7"});
-    expect_invalid([&] { ops->batch_reduce(wrong, {}); }, {"7"});
+    const auto wrong = static_cast<ReduceOp>(99);
+    expect_invalid([&] { ops->reduce(wrong, one, one); }, {"99"});
+    expect_invalid([&] { ops->batch_reduce(wrong, {}); }, {"99"});
     const PerReplica twice(
         std::vector<Tensor>{testing::scalar(1.0F, "CPU:0"), testing::scalar(2.0F, "/cpu:0")});
     expect_invalid([&] { ops->reduce(ReduceOp::kSum, twice, twice); }, {"two replicas"});

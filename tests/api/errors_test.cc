@@ -19,7 +19,7 @@ using testing::scalar;
 using testing::scalars;
 using testing::vectors;
 
-constexpr auto kBadOp = static_cast<ReduceOp>(7);
+constexpr auto kBadOp = static_cast<ReduceOp>(99);
 
 using Parts = std::initializer_list<std::string_view>;
 using Where = std::source_location;
@@ -65,8 +65,8 @@ PerReplica list(std::vector<Tensor> tensors) { return PerReplica(std::move(tenso
 // 3.1, 8.2
 TEST_F(Refused, UnknownOperationsBeforeAnythingElse) {
   const PerReplica broken = list({scalar(1.0F, "CPU:0"), scalar(true, "CPU:0")});
-  refuse(kBadOp, good_, good_, ErrorCode::kInvalidArgument, {"reduce operation", "7", "sum, mean"});
-  refuse(kBadOp, broken, "/job:elsewhere/GPU:3", ErrorCode::kInvalidArgument, {"reduce operation", "7"});
+  refuse(kBadOp, good_, good_, ErrorCode::kInvalidArgument, {"reduce operation", "99", "sum, mean"});
+  refuse(kBadOp, broken, "/job:elsewhere/GPU:3", ErrorCode::kInvalidArgument, {"reduce operation", "99"});
   refuse(kBadOp, PerReplica(scalar(1.0F, "CPU:0")), "CPU:0", ErrorCode::kInvalidArgument,
          {"reduce operation"});
   expect_error([&] { ops_.batch_reduce(kBadOp, {}); }, ErrorCode::kInvalidArgument, {"reduce operation"});

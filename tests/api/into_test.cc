@@ -224,7 +224,7 @@ TEST_F(IntoRefused, WrongNumberOfResults) {
   Values one{good_result_};
   expect_invalid([&] { ops_.batch_reduce_into(ReduceOp::kSum, values_, one); }, {"2 values", "1 results"});
   expect_invalid([&] { ops_.prepare(ReduceOp::kSum, values_, one); }, {"2 values", "1 results"});
-  expect_invalid([&] { ops_.batch_reduce_into(static_cast<ReduceOp>(9), values_, one); },
+  expect_invalid([&] { ops_.batch_reduce_into(static_cast<ReduceOp>(99), values_, one); },
                  {"reduce operation"});
 }
 

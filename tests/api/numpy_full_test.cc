@@ -86,7 +86,7 @@ Output answer(const Ask& ask) {
     Questions questions(folder.path());
     ask(questions);
   }
-  return run(python + " " ONESUM_SOURCE_DIR "/tests/api/numpy_reference.py " + folder.path().string());
+  return run(python + " tests/api/numpy_reference.py " + folder.path().string());
 }
 
 const char* name_of(ReduceOp op) { return op == ReduceOp::kSum ? "sum" : "mean"; }

@@ -177,30 +177,33 @@ TEST(OverlapCheck, FindsWhatAPairwiseSearchFinds) {
   int refused = 0;
   for (int round = 0; round < 20000; ++round) {
     const std::size_t slots = 2 + random(6);
-    std::vector<std::size_t> bytes;
-    std::vector<bool> is_result;
+    std::vector<api::OverlapCheck::Use> uses;
     std::vector<std::byte*> bases;
     for (std::size_t i = 0; i < slots; ++i) {
-      bytes.push_back(random(24));
-      is_result.push_back(random(3) == 0);
-      bases.push_back(memory.data() + random(230));
+      uses.push_back({random(8), random(24), random(3) == 0, false});
+      bases.push_back(memory.data() + random(220));
     }
+    const auto share_memory = [&](std::size_t i, std::size_t j) {
+      const std::byte* const first = bases[i] + uses[i].offset;
+      const std::byte* const second = bases[j] + uses[j].offset;
+      return first < second + uses[j].bytes && second < first + uses[i].bytes;
+    };
     bool expected = false;
     for (std::size_t i = 0; i < slots; ++i) {
       for (std::size_t j = i + 1; j < slots; ++j) {
-        const bool overlap = bases[i] < bases[j] + bytes[j] && bases[j] < bases[i] + bytes[i];
-        expected |= overlap && bytes[i] > 0 && bytes[j] > 0 && (is_result[i] || is_result[j]);
+        expected |= share_memory(i, j) && uses[i].bytes > 0 && uses[j].bytes > 0 &&
+                    (uses[i].is_result || uses[j].is_result);
       }
     }
-    api::OverlapCheck check(bytes, is_result, std::vector<bool>(slots, false));
+    api::OverlapCheck check(uses);
     for (int again = 0; again < 2; ++again) {
       const auto found = check.find(bases);
       ASSERT_EQ(found.has_value(), expected) << round;
       if (!found) continue;
       ++refused;
       const auto [i, j] = *found;
-      EXPECT_TRUE(is_result[i] || is_result[j]);
-      EXPECT_TRUE(bases[i] < bases[j] + bytes[j] && bases[j] < bases[i] + bytes[i]);
+      EXPECT_TRUE(uses[i].is_result || uses[j].is_result);
+      EXPECT_TRUE(share_memory(i, j));
     }
   }
   EXPECT_GT(refused, 1000);

@@ -81,15 +81,38 @@ TEST(ResultDType, OfEveryType) {
   }
 }
 
-TEST(ResultDType, BoolHasNone) {
-  expect_invalid([] { result_dtype(ReduceOp::kSum, DType::kBool); }, {"SUM of bool"});
-  expect_invalid([] { result_dtype(ReduceOp::kMean, DType::kBool); }, {"MEAN of bool"});
+TEST(ResultDType, OfWhatIsNoSumIsTheInputs) {
+  for (const ReduceOp op : {ReduceOp::kProduct, ReduceOp::kMin, ReduceOp::kMax, ReduceOp::kBitAnd,
+                            ReduceOp::kBitOr, ReduceOp::kBitXor}) {
+    for (const DType dtype : {DType::kBool, DType::kUInt8, DType::kInt16, DType::kInt64}) {
+      EXPECT_EQ(result_dtype(op, dtype), dtype);
+    }
+  }
+  for (const ReduceOp op : {ReduceOp::kProduct, ReduceOp::kMin, ReduceOp::kMax}) {
+    for (const DType dtype : {DType::kFloat16, DType::kBFloat16, DType::kFloat32, DType::kFloat64}) {
+      EXPECT_EQ(result_dtype(op, dtype), dtype);
+    }
+  }
+  EXPECT_EQ(result_dtype(ReduceOp::kProduct, DType::kComplex64), DType::kComplex64);
+}
+
+TEST(ResultDType, WhatATypeHasNotIsRefusedWithWhatItHas) {
+  expect_invalid([] { result_dtype(ReduceOp::kSum, DType::kBool); },
+                 {"bool has no sum; it has product, min, max, bitand, bitor, bitxor"});
+  expect_invalid([] { result_dtype(ReduceOp::kMean, DType::kBool); }, {"bool has no mean; it has product"});
+  expect_invalid([] { result_dtype(ReduceOp::kMin, DType::kComplex64); },
+                 {"complex64 has no min; it has sum, mean, product"});
+  expect_invalid([] { result_dtype(ReduceOp::kMax, DType::kComplex128); }, {"complex128 has no max"});
+  expect_invalid([] { result_dtype(ReduceOp::kBitXor, DType::kFloat32); },
+                 {"float32 has no bitxor; it has sum, mean, product, min, max"});
+  expect_invalid([] { result_dtype(ReduceOp::kBitAnd, DType::kBFloat16); }, {"bfloat16 has no bitand"});
+  expect_invalid([] { result_dtype(ReduceOp::kBitOr, DType::kComplex64); }, {"complex64 has no bitor"});
 }
 
 // 3.1
 TEST(ResultDType, TheOpIsCheckedFirst) {
-  expect_invalid([] { result_dtype(static_cast<ReduceOp>(7), DType::kBool); },
-                 {"reduce op 7", "SUM or MEAN"});
+  expect_invalid([] { result_dtype(static_cast<ReduceOp>(99), DType::kBool); },
+                 {"reduce op 99", "sum, mean, product, min, max, bitand, bitor, bitxor"});
   expect_invalid([] { result_dtype(ReduceOp::kSum, static_cast<DType>(99)); }, {"dtype 99"});
 }
 

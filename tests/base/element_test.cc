@@ -57,6 +57,18 @@ TEST(Accumulator, OfAMeanOfIntegersIsWider) {
   }
 }
 
+// What only chooses or combines bits needs no more of them.
+TEST(Accumulator, OfTheOtherOperationsIsTheInputsTypeButForProductsOf16BitFloats) {
+  for (const Element element : all_elements()) {
+    const bool is_short_float = element == Element::kFloat16 || element == Element::kBFloat16;
+    EXPECT_EQ(accumulator_of(ReduceOp::kProduct, element), is_short_float ? Element::kFloat32 : element);
+    for (const ReduceOp op :
+         {ReduceOp::kMin, ReduceOp::kMax, ReduceOp::kBitAnd, ReduceOp::kBitOr, ReduceOp::kBitXor}) {
+      EXPECT_EQ(accumulator_of(op, element), element);
+    }
+  }
+}
+
 TEST(WidensTo, LosesNothing) {
   EXPECT_TRUE(widens_to(Element::kInt8, Element::kInt16));
   EXPECT_TRUE(widens_to(Element::kUInt8, Element::kInt16));

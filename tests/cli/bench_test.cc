@@ -48,6 +48,28 @@ TEST(Bench, PrintsOneJsonObjectPerCaseAndSize) {
   EXPECT_EQ(json_lines(run.out)[4]["bytes"], "1024");
 }
 
+TEST(Bench, ChecksEveryOperation) {
+  const std::pair<const char*, const char*> tried[] = {
+      {"product", "float32"}, {"product", "complex64"}, {"min", "bfloat16"},  {"min", "int8"},
+      {"max", "float64"},     {"max", "bool"},          {"bitand", "uint16"}, {"bitor", "int64"},
+      {"bitxor", "bool"},     {"product", "bool"},      {"product", "int8"},  {"product", "float16"}};
+  for (const auto& [op, dtype] : tried) {
+    const ToolRun run =
+        run_tool(std::string("bench --devices 3 --sizes 4k --json --op ") + op + " --dtype " + dtype, kQuick);
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    for (auto& line : json_lines(run.out)) {
+      EXPECT_EQ(line["wrong"], "0") << op << " " << dtype;
+      EXPECT_EQ(line["op"], std::string("\"") + op + "\"");
+    }
+  }
+  for (const char* spec : {"xring", "rechd"}) {
+    const ToolRun run = run_tool(
+        std::string("bench -n 3 --embedded --sizes 4k --json --op product --dtype complex64 --spec ") + spec,
+        kQuick);
+    ASSERT_EQ(run.exit_code, 0) << run.out << run.err;
+  }
+}
+
 TEST(Bench, KeysComeInTheOrderThatReadersKnow) {
   const ToolRun run = run_tool("bench --devices 2 --sizes 4 --json", kQuick);
   EXPECT_THAT(run.out,
@@ -157,6 +179,22 @@ TEST(Bench, BudgetOnTheCommandLineCountsMoreThanTheVariable) {
   EXPECT_EQ(run.exit_code, 0) << run.err;
 }
 
+TEST(Bench, MeasuresOtherCollectives) {
+  for (const char* op : {"broadcast", "reduce_scatter", "all_gather", "scatter", "all_to_all"}) {
+    const ToolRun run = run_tool(std::string("bench --devices 3 --sizes 4,10k --json --op ") + op, kQuick);
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    auto lines = json_lines(run.out);
+    ASSERT_EQ(lines.size(), std::string(op) == "all_to_all" ? 4U : 8U);
+    for (auto& line : lines) {
+      EXPECT_EQ(line["op"], "\"" + std::string(op) + "\"");
+      EXPECT_EQ(line["wrong"], "0");
+    }
+    EXPECT_EQ(lines.front()["bytes"], "12");  // a part for each
+    const ToolRun table = run_tool(std::string("bench --devices 3 --sizes 4 --op ") + op, kQuick);
+    EXPECT_THAT(table.out, HasSubstr("bound: measured of all-reduces only"));
+  }
+}
+
 struct Wrong {
   const char* arguments;
   int exit_code;
@@ -187,7 +225,11 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"--sizes 4 --shapes x.txt", 2, "--sizes and --shapes exclude each other"},
         Wrong{"--sizes 4 --dtype flaot32", 2, "--dtype: "},
         Wrong{"--sizes 4 --dtype bool", 1, "invalid_argument: "},
-        Wrong{"--sizes 4 --op max", 2, "--op: \"max\" is neither sum nor mean"},
+        Wrong{"--sizes 4 --op median", 2, "--op: \"median\" is not one of sum, mean, product, min"},
+        Wrong{"--sizes 4 --op median", 2, "all_to_all, send_recv"},
+        Wrong{"--sizes 4 --op all_gather --spec direct", 2, "--op all_gather and --spec exclude each other"},
+        Wrong{"--sizes 4 --op send_recv", 2, "--op send_recv needs worker processes"},
+        Wrong{"--sizes 4 -n 2 --devices 2 --op send_recv", 2, "--devices must be 1"},
         Wrong{"--sizes 4 --budget 0", 2, "--budget: \"0\" is no number of seconds"},
         Wrong{"--sizes 4 --budget nan", 2, "--budget: \"nan\" is no number of seconds"},
         Wrong{"--sizes 4 --rounds 0", 2, "--rounds: \"0\" is no number from 1"},

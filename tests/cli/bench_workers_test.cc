@@ -65,6 +65,23 @@ TEST_P(BenchBetween, MeasuresWhatIsRight) {
   }
 }
 
+TEST_P(BenchBetween, MeasuresOtherCollectivesAndMessages) {
+  const auto [workers, transport] = GetParam();
+  if (workers == 1) return;  // nobody to send to
+  for (const char* op : {"reduce_scatter", "all_gather", "all_to_all", "send_recv"}) {
+    const ToolRun run = run_tool("bench -n " + std::to_string(workers) + " --transport " + transport +
+                                     " --sizes 40k --json --op " + op,
+                                 std::string(kQuick) + " UCX_LOG_LEVEL=error");
+    if (has_no_network(run)) GTEST_SKIP() << run.err;
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_FALSE(json_lines(run.out).empty());
+    for (auto& line : json_lines(run.out)) {
+      EXPECT_EQ(line["op"], "\"" + std::string(op) + "\"");
+      EXPECT_EQ(line["wrong"], "0");
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(WorkersAndTransports, BenchBetween,
                          ::testing::Values(Team{2, "shm"}, Team{3, "shm"}, Team{2, "tcp"}, Team{3, "tcp"},
                                            Team{2, "ucx"}, Team{3, "ucx"}, Team{2, "auto"}),

@@ -1,4 +1,6 @@
 // What `onesum info` says of GPUs, and of there being none.
+#include "cli/info_gpus.h"
+
 #include <filesystem>
 
 #include <gmock/gmock.h>
@@ -14,6 +16,17 @@ using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
+
+TEST(InfoNetwork, SaysWhichMemoryItReaches) {
+  EXPECT_EQ(
+      network_text({"1.18.0", {}, {"host", "cuda"}}),
+      "1.18.0, reaches memory of kind host, cuda; what lies on GPUs goes through pinned memory of the host");
+  EXPECT_EQ(network_text({{}, "no such thing", {}}), "none: no such thing");
+  const std::string out = run_tool("info").out;
+  EXPECT_THAT(out, ContainsRegex("\nUCX +(1\\.[0-9.]+, reaches memory of kind host|none: )"));
+  const std::string json = run_tool("info --json").out;
+  EXPECT_THAT(json, ContainsRegex(R"("ucx":.*"memory_types":.*"host"|"why_no_ucx":")"));
+}
 
 class InfoGpus : public EmulatedGpus {};
 

@@ -1,4 +1,6 @@
 // The bench's own idea of a right result.
+#include <algorithm>
+#include <complex>
 #include <cstring>
 #include <vector>
 
@@ -54,6 +56,52 @@ TEST(Pattern, MeanOfIntegersIsAFloat) {
   }
   for (float& value : mean) value /= 3;
   EXPECT_TRUE(is_right(pattern, mean));
+}
+
+TEST(Pattern, OfTheOtherOperations) {
+  const Pattern product(ReduceOp::kProduct, DType::kFloat32, 3);
+  const Pattern least(ReduceOp::kMin, DType::kInt16, 3);
+  const Pattern greatest(ReduceOp::kMax, DType::kFloat64, 3);
+  const Pattern bits(ReduceOp::kBitXor, DType::kUInt8, 3);
+  std::vector<float> products(kCount);
+  std::vector<std::int16_t> minima(kCount, 32767);
+  std::vector<double> maxima(kCount, -1e300);
+  std::vector<std::uint8_t> parities(kCount, 0);
+  std::vector<std::vector<float>> f;
+  for (std::size_t replica = 0; replica < 3; ++replica) {
+    f.push_back(filled<float>(product, replica, kCount));
+    const auto shorts = filled<std::int16_t>(least, replica, kCount);
+    const auto doubles = filled<double>(greatest, replica, kCount);
+    const auto bytes = filled<std::uint8_t>(bits, replica, kCount);
+    for (std::size_t i = 0; i < kCount; ++i) {
+      minima[i] = std::min(minima[i], shorts[i]);
+      maxima[i] = std::max(maxima[i], doubles[i]);
+      parities[i] = static_cast<std::uint8_t>(parities[i] ^ bytes[i]);
+    }
+  }
+  for (std::size_t i = 0; i < kCount; ++i) products[i] = f[0][i] * f[1][i] * f[2][i];
+  EXPECT_TRUE(is_right(product, products));
+  EXPECT_TRUE(is_right(least, minima));
+  EXPECT_TRUE(is_right(greatest, maxima));
+  EXPECT_TRUE(is_right(bits, parities));
+  EXPECT_FALSE(is_right(Pattern(ReduceOp::kMax, DType::kInt16, 3), minima));
+}
+
+// Numbers for orders that are not the canonical one: no part of a product is 0, whose sign would show it.
+TEST(Pattern, ProductsOfWholeNumbersAreTheSameInAnyOrder) {
+  const Pattern pattern(ReduceOp::kProduct, DType::kComplex64, 5, Values::kWhole);
+  std::vector<std::complex<float>> product(kCount, 1);
+  for (std::size_t replica = 5; replica-- > 0;) {  // the last first
+    const auto values = filled<std::complex<float>>(pattern, replica, kCount);
+    for (std::size_t i = 0; i < kCount; ++i) {
+      const std::complex<float> a = product[i];
+      const std::complex<float> b = values[i];
+      product[i] = replica == 4 ? b
+                                : std::complex<float>(a.real() * b.real() - a.imag() * b.imag(),
+                                                      a.real() * b.imag() + a.imag() * b.real());
+    }
+  }
+  EXPECT_TRUE(is_right(pattern, product));
 }
 
 TEST(Pattern, ReplicasAndElementsDiffer) {

@@ -55,6 +55,20 @@ TEST(Plan, InPlaceAndMeanShowInThePlan) {
   EXPECT_THAT(run.out, HasSubstr("in float32: b0 b1 = (b0 + b1) / 2"));
 }
 
+TEST(Plan, OfEveryOperation) {
+  for (const char* op : {"product", "min", "max", "bitand", "bitor", "bitxor"}) {
+    const std::string name(op);
+    const ToolRun run = run_tool("plan --devices 3 --bytes 12 --dtype int32 --verify --op " + name);
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_THAT(run.out, HasSubstr("# " + name + " of 3 replicas"));
+    EXPECT_THAT(run.out, HasSubstr("p0 reduce by " + name + " int32 to int32"));
+    EXPECT_THAT(run.out, HasSubstr("(b0 " + name + " b1) " + name + " b2"));
+    EXPECT_THAT(run.out, HasSubstr("# pack 0 = (r0 " + name + " r1) " + name + " r2\n"));
+  }
+  EXPECT_THAT(run_tool("plan --devices 2 --bytes 8 --dtype complex64 --op min").err,
+              HasSubstr("complex64 has no min; it has sum, mean, product"));
+}
+
 TEST(Plan, GoesToTheDeviceThatIsNamed) {
   const ToolRun run = run_tool("plan --devices 2 --bytes 8 --to CPU:5 --reduce-to CPU:3 --verify");
   ASSERT_EQ(run.exit_code, 0) << run.err;
@@ -267,6 +281,17 @@ TEST(Plan, HalvesOfAnAllReduce) {
 }
 
 // What is streamed costs what the stored plan costs, and links are as they are described.
+TEST(Plan, OfOtherCollectives) {
+  for (const char* op : {"broadcast", "reduce_scatter", "all_gather", "scatter", "all_to_all"}) {
+    const std::string arguments = std::string("plan --workers 3 --devices 1 --bytes 4k --op ") + op;
+    const ToolRun run = run_tool(arguments + " --verify");
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_THAT(run.out, HasSubstr(std::string(op) + " of 3 replicas on 3 workers"));
+    EXPECT_THAT(run.out, HasSubstr("verified"));
+    EXPECT_THAT(run_tool(arguments + " --explain").out, HasSubstr("order of additions: canonical"));
+  }
+}
+
 TEST(Plan, SimulatesOnADescribedCluster) {
   const auto seconds = [](const std::string& arguments) {
     const ToolRun run = run_tool("plan --json --devices 1 --bytes 64M " + arguments);
@@ -368,6 +393,8 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"--bytes 8 --dtype int32 --op mean --in-place", 1, "invalid_argument: "},
         Wrong{"--bytes 8 --devices 2 --devices 3", 2, "--devices"},
         Wrong{"--bytes 8 --spec xrng", 2, "did you mean xring?"},
+        Wrong{"--bytes 8 --op send_recv", 2, "--op: send_recv is no plan of its own"},
+        Wrong{"--bytes 8 --op scatter --in-place", 2, "--op scatter and --in-place exclude each other"},
         Wrong{"--bytes 8 --half all_gather", 2, "--half needs --spec TEXT"},
         Wrong{"--bytes 8 --half all --spec xring", 2, "--half: \"all\" is neither"},
         Wrong{"--bytes 8 --half all_gather --spec auto", 2, "\"auto\" is not one algorithm"},

@@ -39,6 +39,7 @@ Task Layout::task(ReduceOp op, DType dtype, bool in_place) const {
   task.accumulator = accumulator_of(op, element);
   task.output = element_of(result_dtype(op, dtype));
   task.divisor = op == ReduceOp::kMean ? n : 1;
+  task.combine = combine_of(op);
   for (std::int32_t i = 0; i < n; ++i) {
     const std::int32_t device = order.empty() ? i : order[static_cast<std::size_t>(i)];
     task.replicas.push_back({device, element});

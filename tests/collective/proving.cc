@@ -36,7 +36,7 @@ void expect_types_of_messages(const Case& tried, const Task& task, const plan::P
 
 std::string Case::name() const {
   return fmt::format("{} number {} on {}, {} of {}{}{}", to_string(scheme), scheme.number, layout.name(),
-                     op == ReduceOp::kMean ? "mean" : "sum", to_string(dtype), in_place ? ", in place" : "",
+                     name_of(op), to_string(dtype), in_place ? ", in place" : "",
                      scheme.fast ? ", fast" : "");
 }
 

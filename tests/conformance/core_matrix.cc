@@ -10,6 +10,7 @@ namespace onesum::testing {
 namespace {
 
 constexpr ReduceOp kBoth[] = {ReduceOp::kSum, ReduceOp::kMean};
+constexpr ReduceOp kOthers[] = {ReduceOp::kProduct, ReduceOp::kMin, ReduceOp::kMax};
 
 PerReplica numbers(const Stage& stage, float first) {
   return stage.value([&](std::size_t replica, const Device& device) {
@@ -19,6 +20,13 @@ PerReplica numbers(const Stage& stage, float first) {
 
 float expected(const Stage& stage, ReduceOp op, float first) {
   const auto count = static_cast<float>(stage.replicas());
+  if (op == ReduceOp::kMin) return first;
+  if (op == ReduceOp::kMax) return first + count - 1;
+  if (op == ReduceOp::kProduct) {
+    float product = 1;
+    for (std::size_t i = 0; i < stage.replicas(); ++i) product *= first + static_cast<float>(i);
+    return product;
+  }
   const float sum = count * (count - 1) / 2 + first * count;
   return op == ReduceOp::kSum ? sum : sum / count;
 }
@@ -56,6 +64,14 @@ void check_batch_reduce(CrossDeviceOps& ops, const Stage& stage) {
         expect_holds(stage, results[0], expected(stage, op, 0), x);
         expect_holds(stage, results[1], expected(stage, op, 1), y);
       }
+    }
+  }
+}
+
+void check_other_operations(CrossDeviceOps& ops, const Stage& stage) {
+  for (const ReduceOp op : kOthers) {
+    for (const Destination& to : destinations(stage)) {
+      expect_holds(stage, ops.reduce(op, numbers(stage, 1), to), expected(stage, op, 1), to);
     }
   }
 }

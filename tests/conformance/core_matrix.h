@@ -11,6 +11,8 @@ namespace onesum::testing {
 
 void check_reduce(CrossDeviceOps& ops, const Stage& stage);
 void check_batch_reduce(CrossDeviceOps& ops, const Stage& stage);
+// Products, minima and maxima; for classes without an accumulation_fn.
+void check_other_operations(CrossDeviceOps& ops, const Stage& stage);
 // From worker `root`, of a value that is on any of the devices.
 void check_broadcast(CrossDeviceOps& ops, const Stage& stage, int root = 0);
 

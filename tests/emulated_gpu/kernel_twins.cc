@@ -29,7 +29,7 @@ void for_each_source(const ReduceArguments& arguments, Visit visit) {
   }
 }
 
-template <class Input, class Accumulator, class Output>
+template <class Input, class Accumulator, class Output, bool kIsSum>
 struct Twin {
   static void footprint(void** args, std::vector<Footprint>& found) {
     const auto& arguments = *static_cast<const ReduceArguments*>(args[0]);
@@ -62,21 +62,26 @@ struct Twin {
     }
     const std::uint64_t threads = std::min(std::uint64_t{blocks} * threads_of_block, kMaxThreads);
     for (std::uint64_t thread = 0; thread < threads; ++thread) {
-      cuda::reduce_body<Input, Accumulator, Output>(*own, thread, threads);
+      cuda::reduce_body<Input, Accumulator, Output, kIsSum>(*own, thread, threads);
     }
   }
 };
 
 #define ONESUM_QUOTE(name) #name
 #define ONESUM_QUOTE_EXPANDED(name) ONESUM_QUOTE(name)
-#define ONESUM_TWIN_TYPE(input, accumulator, output) \
-  Twin<element_types::input, element_types::accumulator, element_types::output>
-#define ONESUM_TWIN(input, accumulator, output)                           \
-  {ONESUM_QUOTE_EXPANDED(ONESUM_CUDA_KERNEL(input, accumulator, output)), \
-   &ONESUM_TWIN_TYPE(input, accumulator, output)::footprint,              \
-   &ONESUM_TWIN_TYPE(input, accumulator, output)::copy_arguments,         \
-   &ONESUM_TWIN_TYPE(input, accumulator, output)::run},
-constexpr KernelTwin kTwins[] = {ONESUM_CUDA_FORMS(ONESUM_TWIN)};
+template <class Input, class Accumulator, class Output, bool kIsSum>
+constexpr KernelTwin twin_named(const char* name) {
+  using Its = Twin<Input, Accumulator, Output, kIsSum>;
+  return {name, &Its::footprint, &Its::copy_arguments, &Its::run};
+}
+#define ONESUM_TWIN(input, accumulator, output)                                              \
+  twin_named<element_types::input, element_types::accumulator, element_types::output, true>( \
+      ONESUM_QUOTE_EXPANDED(ONESUM_CUDA_KERNEL(input, accumulator, output))),
+#define ONESUM_COMBINE_TWIN(input, accumulator, output)                                       \
+  twin_named<element_types::input, element_types::accumulator, element_types::output, false>( \
+      ONESUM_QUOTE_EXPANDED(ONESUM_CUDA_COMBINE_KERNEL(input, accumulator, output))),
+constexpr KernelTwin kTwins[] = {ONESUM_CUDA_FORMS(ONESUM_TWIN)
+                                     ONESUM_CUDA_COMBINE_FORMS(ONESUM_COMBINE_TWIN)};
 
 }  // namespace
 

@@ -1,5 +1,6 @@
 #include "emulated_gpu/meeting.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -164,6 +165,8 @@ class Meeting {
     }
     if (present == 0 || present < expected || lost_) return;
     is_complete_ = true;
+    // What is said about them later does not depend on who came first.
+    std::ranges::sort(members_, {}, [](const auto& member) { return member->hello.rank; });
     ::close(std::exchange(listener_, -1));
     tell_all({.type = FrameType::kWelcome, .process = getpid()});
   }

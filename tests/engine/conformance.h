@@ -152,7 +152,28 @@ TEST_P(DeviceConformance, EveryFormGivesTheReferenceOrIsRefused) {
           for (const std::size_t sources : Sizes{1, 2, 6}) {
             const std::vector<std::uint8_t> merges = canonical_tree(sources);
             ReduceForm form{input, accumulator, output, divisor, merges, 2, false};
-            if (is_defined(form)) {
+            if (testing::is_defined(form)) {
+              check(form, merges, 37);
+            } else {
+              EXPECT_THROW(engine_->reduce_kernel(form), Error);
+            }
+            if (HasFatalFailure()) return;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(DeviceConformance, EveryOperationGivesTheReferenceOrIsRefused) {
+  for (int combine = 1; combine < kNumCombines; ++combine) {
+    for (const Element input : kAllElements) {
+      for (const Element accumulator : kAllElements) {
+        for (const Element output : kAllElements) {
+          for (const std::size_t sources : Sizes{1, 2, 6}) {
+            const std::vector<std::uint8_t> merges = canonical_tree(sources);
+            ReduceForm form{input, accumulator, output, 1, merges, 2, false, static_cast<Combine>(combine)};
+            if (testing::is_defined(form)) {
               check(form, merges, 37);
             } else {
               EXPECT_THROW(engine_->reduce_kernel(form), Error);
@@ -195,6 +216,11 @@ TEST_P(DeviceConformance, MeaninglessFormsAreRefused) {
   ReduceForm form = good;
   form.input = form.accumulator = form.output = Element::kBool;
   EXPECT_TRUE(refused(form)) << "a sum of bool";
+  form = good;
+  form.combine = Combine::kMax;
+  EXPECT_FALSE(refused(form));
+  form.divisor = 2;
+  EXPECT_TRUE(refused(form)) << "half of a maximum";
   form = good;
   form.destinations = 0;
   EXPECT_TRUE(refused(form));

@@ -49,15 +49,20 @@ void for_all_types(Visit visit) {
 
 constexpr std::uint8_t kTwoSources[] = {0, 1};
 
-// Every form that adds.
-std::vector<ReduceForm> sums() {
+// Every form of two sources that combines by these.
+std::vector<ReduceForm> forms_by(int first, int last) {
   std::vector<ReduceForm> found;
-  for_all_types([&](ReduceForm form) {
-    form.merges = kTwoSources;
-    if (is_defined(form)) found.push_back(form);
-  });
+  for (int combine = first; combine <= last; ++combine) {
+    for_all_types([&](ReduceForm form) {
+      form.merges = kTwoSources;
+      form.combine = static_cast<Combine>(combine);
+      if (testing::is_defined(form)) found.push_back(form);
+    });
+  }
   return found;
 }
+std::vector<ReduceForm> sums() { return forms_by(0, 0); }
+std::vector<ReduceForm> other_operations() { return forms_by(1, kNumCombines - 1); }
 
 bool is_float(Element element) { return element >= Element::kFloat16 && element <= Element::kComplex128; }
 
@@ -80,11 +85,13 @@ class CudaKernels : public ::testing::Test {
 
 TEST_F(CudaKernels, TakeTheFormsThatTheHostTakes) {
   for_all_types([](ReduceForm form) {
-    for (const std::size_t sources : Sizes{1, 2}) {
-      for (const std::int64_t divisor : {1, 2}) {
+    for (const std::size_t sources : Sizes{1, 2, 7}) {
+      for (int variant = 0; variant <= kNumCombines; ++variant) {  // the last one is a mean
+        const std::int64_t divisor = variant == kNumCombines ? 2 : 1;
         const std::vector<std::uint8_t> merges = canonical_tree(sources);
         form.merges = merges;
         form.divisor = divisor;
+        form.combine = static_cast<Combine>(variant % kNumCombines);
         bool is_taken = true;
         try {
           cuda::find_kernel_form(form);
@@ -94,7 +101,7 @@ TEST_F(CudaKernels, TakeTheFormsThatTheHostTakes) {
         }
         EXPECT_EQ(is_taken, host::find_simd_kernel(form) != nullptr)
             << to_string(form.input) << " " << to_string(form.accumulator) << " " << to_string(form.output)
-            << " sources " << sources << " divisor " << divisor;
+            << " sources " << sources << " divisor " << divisor << " " << to_string(form.combine);
       }
     }
   });
@@ -109,6 +116,27 @@ TEST_F(CudaKernels, EveryFormGivesTheHostsBits) {
       run.merges = random_tree(sources, random_);
       run.form.divisor = is_float(form.output) ? static_cast<std::int64_t>(sources) : 1;
       check(run);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST_F(CudaKernels, EveryOperationGivesTheHostsBits) {
+  for (const ReduceForm& form : other_operations()) {
+    for (const std::size_t sources : Sizes{2, 3, 4, 5, 8, 9, 33}) {
+      TwinRun run =
+          make(form, sources, {{3, 37}, {0, 16}, {1, 0}, {2, 1}, {1, 61, sources, 0}, {2, 45, 1, 3}});
+      run.form.destinations = 1 + sources % 3;
+      check(run);
+      run.merges = random_tree(sources, random_);
+      if (size_of(form.input) == size_of(form.output)) run.aliased = 1;
+      check(run);
+      if (form.input != form.accumulator) {
+        run.aliased = -1;
+        run.is_wide.assign(sources, 0);
+        run.is_wide.back() = 1;
+        check(run);
+      }
       if (HasFatalFailure()) return;
     }
   }

@@ -192,7 +192,9 @@ float float_of_bfloat(std::uint16_t bits) {
 std::uint16_t bfloat_of_float(float value) { return narrow(value, 7, -126, 0x7F80); }
 
 bool is_defined(const ReduceForm& form) {
+  if (form.combine != Combine::kSum && form.divisor != 1) return false;
   if (form.merges.size() == 1 && form.input == form.output && form.divisor == 1) return true;
+  if (form.combine != Combine::kSum && form.merges.size() > 1) return is_defined_operation(form);
   if (form.input == E::kBool || form.accumulator == E::kFloat16 || form.accumulator == E::kBFloat16)
     return false;
   if (form.divisor != 1 && !is_real_float(part_of(form.output))) return false;
@@ -204,6 +206,9 @@ bool is_defined(const ReduceForm& form) {
 
 Bytes reference_reduce(const ReduceForm& form, std::span<const Bytes> sources, std::size_t count) {
   if (form.merges.size() == 1 && form.input == form.output && form.divisor == 1) return sources[0];
+  if (form.combine != Combine::kSum && form.merges.size() > 1) {
+    return reference_operation(form, sources, count);
+  }
   if (is_complex(form.input)) {
     ReduceForm parts = form;
     parts.input = part_of(form.input);

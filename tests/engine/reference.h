@@ -23,6 +23,10 @@ bool is_defined(const ReduceForm& form);
 // The result, element by element in the order of the tree.
 Bytes reference_reduce(const ReduceForm& form, std::span<const Bytes> sources, std::size_t count);
 
+// The same of what is no sum, of two sources and more (reference_operations.cc).
+bool is_defined_operation(const ReduceForm& form);
+Bytes reference_operation(const ReduceForm& form, std::span<const Bytes> sources, std::size_t count);
+
 // Empty if both hold the same elements (all NaN are the same), else what differs first.
 std::string difference(Element element, const Bytes& found, const Bytes& expected);
 

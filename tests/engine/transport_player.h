@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -54,16 +56,17 @@ class Player {
         Underway begun;
         is_more = next(begun);
         if (!is_more) break;
+        mark_lent(begun.beat, begun.incoming);
         begun.awaited = begun.incoming;
         underway.push_back(std::move(begun));
-        transport_.begin(underway.back().beat, underway.back().incoming);
+        begin(underway.back().beat, underway.back().incoming);
       }
       if (underway.empty()) return;
       self_.await([&] { return advance(underway); }, how_,
                   "beat " + std::to_string(underway.front().beat.number));
       const Underway& done = underway.front();
       for (const Place& place : done.incoming) check(done.beat, place, "when the beat ends");
-      transport_.finish(done.beat);
+      finish(done.beat);
       underway.pop_front();
     }
   }
@@ -78,8 +81,9 @@ class Player {
   }
 
   // All places of a beat, at this rank's side.
-  void play(const Beat& beat, std::vector<Place> outgoing, const std::vector<Place>& incoming) {
-    transport_.begin(beat, incoming);
+  void play(const Beat& beat, std::vector<Place> outgoing, std::vector<Place> incoming) {
+    mark_lent(beat, incoming);
+    begin(beat, incoming);
     std::vector<Place> awaited = incoming;
     self_.await(
         [&] {
@@ -90,11 +94,12 @@ class Player {
         how_, "beat " + std::to_string(beat.number));
     self_.nap_now_and_then();
     for (const Place& place : incoming) check(beat, place, "when the beat ends");
-    transport_.finish(beat);
+    finish(beat);
   }
 
   bool try_send(const Beat& beat, const Place& place) {
     const bool is_common = place.box == Box::kCommon;
+    if (!is_common && is_lent(beat, place, 1)) return try_send_from(beat, place);
     if (is_common ? transport_.reader_of_common(beat) >= 0 : !transport_.may_send(beat, place.peer))
       return false;
     if (!is_common || common_written_.emplace(beat.number, place.offset).second) {
@@ -114,6 +119,46 @@ class Player {
   }
 
  private:
+  // Whether it lies in memory of the player's, by dice of this end alone.
+  bool is_lent(const Beat& beat, const Place& place, std::uint64_t end) const {
+    if (place.box != Box::kPair || !transport_.near_boxes(place.peer).lends) return false;
+    const auto self = static_cast<std::uint64_t>(self_.number());
+    return Dice(key_of(beat, place.peer, self_.number(), place) + 31 * self + end).below(2) == 0;
+  }
+  void mark_lent(const Beat& beat, std::vector<Place>& incoming) const {
+    for (Place& place : incoming) place.is_lent = is_lent(beat, place, 2);
+  }
+  void begin(const Beat& beat, const std::vector<Place>& incoming) {
+    transport_.begin(beat, incoming);
+    for (const Place& place : incoming) {
+      if (!place.is_lent) continue;
+      Content& memory = received_[{beat.number, place.peer, place.number}];
+      memory.assign(place.bytes, std::byte{0});
+      transport_.receive_into(beat, place, cut(memory));
+    }
+  }
+  // What was sent from memory of the player's may be changed when it is taken.
+  void finish(const Beat& beat) {
+    self_.await([&] { return transport_.is_taken(beat); }, how_, "lent memory");
+    for (Content& memory : std::exchange(lent_[beat.number], {})) {
+      std::ranges::fill(memory, std::byte{0xEE});
+    }
+    transport_.finish(beat);
+    std::erase_if(received_, [&](const auto& entry) { return std::get<0>(entry.first) == beat.number; });
+  }
+  bool try_send_from(const Beat& beat, const Place& place) {
+    if (!transport_.may_send(beat, place.peer)) return false;
+    Content& memory = lent_[beat.number].emplace_back(place.bytes);
+    write_content(memory.data(), place.bytes, key_of(beat, self_.number(), place.peer, place));
+    transport_.send_from(beat, place, cut(memory));
+    return true;
+  }
+  static std::vector<Stretch> cut(Content& memory) {
+    const std::size_t third = memory.size() / 3;
+    const Stretch all(memory);
+    return {all.first(third), all.subspan(third)};
+  }
+
   unsigned phase(const Beat& beat) const {
     return static_cast<unsigned>(beat.number % transport_.limits().phases);
   }
@@ -126,7 +171,8 @@ class Player {
     expected_.resize(place.bytes);
     write_content(expected_.data(), place.bytes, key_of(beat, place.peer, self_.number(), place));
     const std::byte* const box = transport_.inbox(place.box, place.peer, phase(beat));
-    const std::byte* const found = box + place.offset;
+    const std::byte* const found =
+        place.is_lent ? received_.at({beat.number, place.peer, place.number}).data() : box + place.offset;
     if (!std::equal(expected_.begin(), expected_.end(), found))
       self_.fail(name_of(beat, place) + " has wrong bytes " + when);
   }
@@ -135,7 +181,9 @@ class Player {
   Transport& transport_;
   Waiting how_;
   Content expected_;
-  std::set<std::pair<std::uint64_t, std::size_t>> common_written_;  // beats and offsets
+  std::set<std::pair<std::uint64_t, std::size_t>> common_written_;             // beats and offsets
+  std::map<std::tuple<std::uint64_t, int, std::uint32_t>, Content> received_;  // by beat, peer and number
+  std::map<std::uint64_t, std::deque<Content>> lent_;                          // by beat
 };
 
 }  // namespace onesum::engine::testing

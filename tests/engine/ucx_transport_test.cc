@@ -29,6 +29,15 @@ constexpr Limits kLarge{.bytes = (std::size_t{8} << 20) + kMessageHeader, .messa
 #define SKIP_WITHOUT_UCX() \
   if (!has_ucx()) GTEST_SKIP() << "this build has no UCX"
 
+TEST(UcxMemory, IsAskedFor) {
+  SKIP_WITHOUT_UCX();
+  const UcxReport report = report_ucx();
+  EXPECT_THAT(report.version, ::testing::StartsWith("1."));
+  EXPECT_THAT(report.memory_types, ::testing::Contains("host"));
+  const auto transport = make_ucx_transport(loopback(1, {}));
+  EXPECT_THAT(transport->memory_types(), ::testing::Contains("host"));
+}
+
 TransportUnderTest over_ucx(RanksAre ranks_are, bool checksums) {
   const std::string name = ranks_are == RanksAre::kThreads ? "threads" : "processes";
   return {name + (checksums ? "_checked" : ""), ranks_are, [=](int size, const Limits& limits) {

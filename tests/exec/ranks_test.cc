@@ -14,6 +14,7 @@
 #include "engine/shm_meeting.h"
 #include "exec/bind.h"
 #include "harness.h"
+#include "lending_transport.h"
 
 namespace onesum::exec {
 namespace {
@@ -33,6 +34,7 @@ class PatientWatch final : public Watch {
   void begin(std::uint64_t beat) noexcept override { seen_.push_back(beat); }
   bool must_end() const noexcept override { return false; }
   void look(int /*peer*/, std::uint64_t /*beat*/) override {}
+  void look_at_all(std::span<const int> /*ranks*/, std::uint64_t /*beat*/) override {}
   void go_on(std::uint64_t /*beat*/) noexcept override {}
   [[noreturn]] void refuse(int peer, engine::Arrival /*arrival*/) override {
     throw std::runtime_error("a message of rank " + std::to_string(peer) + " was refused");
@@ -46,9 +48,22 @@ class PatientWatch final : public Watch {
 
 class Ranks {
  public:
-  Ranks(int size, const engine::Limits& limits) : limits_(limits) {
+  Ranks(int size, const engine::Limits& limits, bool lends = false) : limits_(limits) {
     ShmMeeting meeting(size, limits, PeersMap::kNothing);
     for (int rank = 0; rank < size; ++rank) transports_.push_back(meeting.join(rank));
+    if (!lends) return;
+    for (auto& transport : transports_) {
+      auto lending = std::make_unique<LendingTransport>(std::move(transport));
+      lending_.push_back(lending.get());
+      transport = std::move(lending);
+    }
+  }
+
+  // Messages so far that were sent from tensors or received there.
+  std::size_t lent() const {
+    std::size_t all = 0;
+    for (const LendingTransport* transport : lending_) all += transport->lent();
+    return all;
   }
 
   // Says how many rounds it took.
@@ -103,6 +118,7 @@ class Ranks {
 
   engine::Limits limits_;
   std::vector<std::unique_ptr<engine::Transport>> transports_;
+  std::vector<const LendingTransport*> lending_;
   std::uint64_t next_beat_ = 0;
   unsigned turns_ = 0;
 };
@@ -161,6 +177,30 @@ TEST(Ranks, CallsOfEveryKindOneAfterTheOther) {
           for (const Algorithm algorithm : kAlgorithms) {
             run_and_expect(ranks, all_reduce(layout, algorithm, shards, in_place, element), elements, rounds);
             shards = 3 - shards;
+          }
+        }
+      }
+    }
+  }
+}
+
+// The same, where tensors are read late and written early.
+TEST(Ranks, MessagesLieInTensors) {
+  for (const Layout layout : {Layout{2, 2}, Layout{3, 1}, Layout{4, 1}}) {
+    for (const unsigned phases : {1U, 4U}) {
+      SCOPED_TRACE(std::to_string(layout.workers) + " workers of " + std::to_string(layout.devices) + ", " +
+                   std::to_string(phases) + " copies");
+      Ranks ranks(layout.workers, {16384, 64, phases, 0}, true);
+      for (const std::size_t elements : {1, 4093, 20011}) {
+        for (const Algorithm algorithm : kAlgorithms) {
+          for (const Element element : {Element::kFloat32, Element::kBFloat16}) {
+            for (const bool in_place : {false, true}) {
+              const std::size_t before = ranks.lent();
+              run_and_expect(ranks, all_reduce(layout, algorithm, 1, in_place, element), elements, 1);
+              if (elements > 20000 && algorithm == Algorithm::kDirect) {
+                EXPECT_GT(ranks.lent(), before);
+              }
+            }
           }
         }
       }

@@ -86,6 +86,7 @@ TEST_P(ConformanceOfMany, Devices) {
   for (const Devices& devices : many_devices()) {
     on(devices, [](CrossDeviceOps& ops, const Stage& stage) {
       check_reduce(ops, stage);
+      check_other_operations(ops, stage);
       check_ways(ops, stage);
       check_mixed_batch(ops, stage);
     });

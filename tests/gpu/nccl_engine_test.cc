@@ -404,6 +404,7 @@ TEST_F(NcclEngine, PeerDies) {
   peer.signal(SIGKILL);
   expect_error([&] { poll_to_the_end(*communicator); }, ErrorCode::kUnavailable,
                {"NCCL 2.", "GPU:", "remote process exited"});
+  EXPECT_THROW(communicator->is_ready(), engine::PeerLost);
   communicator->abort();
   run.await_marks();
 }

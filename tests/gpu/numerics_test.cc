@@ -92,6 +92,30 @@ TEST_F(GpuNumerics, TheRestOfTheTypesIsOurs) {
   EXPECT_EQ(count_all_reduces(), 0U);
 }
 
+// What is neither a sum nor a mean is never NCCL's, and plans say so.
+TEST_F(GpuNumerics, TheRestOfTheOperationsIsOurs) {
+  ONESUM_NEEDS_GPUS(4);
+  NcclAllReduce ops;
+  const PerReplica here = random_value(DType::kFloat32, {1009}, cpus(4), 1, Fill::kWild);
+  const PerReplica value = moved(here, gpus(4));
+  CommunicationOptions fast;
+  fast.numerics = Numerics::kFast;
+  for (const ReduceOp op : {ReduceOp::kProduct, ReduceOp::kMin, ReduceOp::kMax}) {
+    for (const CommunicationOptions& options : {CommunicationOptions{}, fast}) {
+      const Plan plan = ops.plan(op, one_pair(value, value), options);
+      plan.verify();
+      EXPECT_EQ(plan.order(), "canonical");
+      EXPECT_TRUE(same_on(ops.reduce(op, value, value, options), ops.reduce(op, here, here)));
+      EXPECT_THAT(ops.explain(op, one_pair(value, value), options),
+                  HasSubstr("NCCL is left to sum and mean: kernels of onesum form the "));
+    }
+  }
+  EXPECT_EQ(count_all_reduces(), 0U);
+  EXPECT_THAT(explained(ops, value), Not(HasSubstr("is left to")));
+  // On CPUs nothing would have been NCCL's.
+  EXPECT_THAT(ops.explain(ReduceOp::kMin, one_pair(here, here)), Not(HasSubstr("is left to")));
+}
+
 // NaN and infinities come through NCCL as through anything else.
 TEST_F(GpuNumerics, SpecialNumbers) {
   ONESUM_NEEDS_GPUS(2);

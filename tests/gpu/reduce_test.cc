@@ -7,6 +7,7 @@
 
 #include "gpu/gpus.h"
 #include "support/bits.h"
+#include "support/operations.h"
 #include "support/tensors.h"
 
 namespace onesum::testing {
@@ -40,6 +41,21 @@ TEST_P(OnGpus, HasTheBitsOfTheHost) {
             << to_string(dtype) << ", " << elements << " elements";
         ASSERT_TRUE(same_on(there, here)) << "inputs were changed";
       }
+    }
+  }
+}
+
+TEST_P(OnGpus, EveryOperationHasTheBitsOfTheHost) {
+  const auto& [algorithm, devices] = GetParam();
+  ONESUM_NEEDS_GPUS(devices);
+  const std::unique_ptr<CrossDeviceOps> ops = ops_of(algorithm);
+  std::uint64_t seed = 1;
+  for (const auto& [op, dtype] : other_operations()) {
+    for (const std::int64_t elements : {1, 2003}) {
+      const PerReplica here = random_value(dtype, {elements}, cpus(devices), ++seed, Fill::kWild);
+      const PerReplica there = moved(here, gpus(devices));
+      ASSERT_TRUE(same_on(ops->reduce(op, there, there), ops->reduce(op, here, here)))
+          << static_cast<int>(op) << " of " << to_string(dtype) << ", " << elements << " elements";
     }
   }
 }

@@ -1,6 +1,9 @@
 // After a death the workers that are left form groups of their own, of NCCL too.
+#include <chrono>
 #include <cstdlib>
+#include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -106,6 +109,56 @@ TEST(GpuGroups, OfSomeWorkers) {
     return kGood;
   };
   expect_good(3, body);
+}
+
+// Two clusters of the same workers and GPUs, whose calls are made at the same time, in one order here and in
+// another one there.
+TEST(GpuGroups, OfTheSameWorkersInAnotherOrder) {
+  ONESUM_NEEDS_EMULATOR();
+  const auto body = [](int number) -> std::string {
+    Cluster cluster = Cluster::from_environment();
+    const Cluster twin = cluster.duplicate();
+    NcclAllReduce ops(1, number == 0 ? cluster : twin);
+    NcclAllReduce others(1, number == 0 ? twin : cluster);
+    const PerReplica value = value_of(number);
+    const ValueDestination pair{value, value};
+    for (int call = 0; call < 20; ++call) {
+      Work first = ops.batch_reduce_async(ReduceOp::kSum, std::span(&pair, 1));
+      Work second = others.batch_reduce_async(ReduceOp::kSum, std::span(&pair, 1));
+      for (Work* const work : {&first, &second}) {
+        if (contents<float>(work->results()[0].tensor(0)) != std::vector<float>(1009, 6))
+          return "another sum";
+      }
+    }
+    return kGood;
+  };
+  expect_good(2, body);
+}
+
+// Where each of two workers waits for the other one in another cluster, both say so at the deadline.
+TEST(GpuGroups, ThatWaitForEachOtherAreNamed) {
+  const auto body = [](int number) -> std::string {
+    Cluster cluster = Cluster::from_environment();
+    const Cluster twin = cluster.duplicate();
+    NcclAllReduce ops(1, cluster);
+    NcclAllReduce others(1, twin);
+    const PerReplica value = value_of(number);
+    for (NcclAllReduce* const both : {&ops, &others}) both->reduce(ReduceOp::kSum, value, value);
+    CommunicationOptions options;
+    options.timeout = std::chrono::seconds(2);
+    try {
+      (number == 0 ? ops : others).reduce(ReduceOp::kSum, value, value, options);
+      return "no error";
+    } catch (const Error& error) {
+      const std::string expected = "waited for worker " + std::to_string(1 - number) + " (";
+      if (error.code() != ErrorCode::kDeadlineExceeded) return error.what();
+      if (std::string(error.what()).find(expected) == std::string::npos) return error.what();
+    }
+    std::this_thread::sleep_for(
+        std::chrono::seconds(1));  // the other one is to hear it from its own deadline
+    return kGood;
+  };
+  expect_good(2, body);
 }
 
 }  // namespace

@@ -36,18 +36,27 @@ void expect_good(const std::vector<WorkerEnd>& ends, const std::string& what) {
   for (const WorkerEnd& end : ends) EXPECT_EQ(end.text, "good") << what << ", signal " << end.signal;
 }
 
+// A worker with streams that has made its first call.
+struct Started {
+  explicit Started(const char* spec) : ops(ops_of(spec, cluster)) {
+    callers.fill();
+    values = {callers.value()};
+    ops->batch_reduce_into(ReduceOp::kSum, values, values);
+  }
+
+  Cluster cluster = Cluster::from_environment();
+  std::unique_ptr<MultiWorkerAllReduce> ops;
+  Callers callers{2};
+  std::vector<PerReplica> values;
+};
+
 TEST(StreamsOfWorkers, AreWaitedForAndWait) {
   ONESUM_NEEDS_EMULATOR();
   for (const char* algorithm : {"nccl", "nccl/rechd", "nccl/xring#2", "xring", "pscpu", "psgpu"}) {
     const auto body = [&](int) -> std::string {
-      const Cluster cluster = Cluster::from_environment();
-      const auto ops = ops_of(algorithm, cluster);
-      Callers callers(2);
-      callers.fill();
-      std::vector<PerReplica> values = {callers.value()};
-      ops->batch_reduce_into(ReduceOp::kSum, values, values);
-      ops->batch_reduce_into(ReduceOp::kMean, values, values);
-      if (callers.read() != std::vector<float>{6, 6}) return "wrong sum";
+      Started its(algorithm);
+      its.ops->batch_reduce_into(ReduceOp::kMean, its.values, its.values);
+      if (its.callers.read() != std::vector<float>{6, 6}) return "wrong sum";
       return violation();
     };
     expect_good(run_workers(kWorkers, body), algorithm);
@@ -58,17 +67,12 @@ TEST(StreamsOfWorkers, AreWaitedForAndWait) {
 TEST(StreamsOfWorkers, DoNotWaitForOthers) {
   ONESUM_NEEDS_EMULATOR();
   const auto body = [&](int rank) -> std::string {
-    const Cluster cluster = Cluster::from_environment();
-    const auto ops = ops_of("nccl", cluster);
-    Callers callers(2);
-    callers.fill();
-    std::vector<PerReplica> values = {callers.value()};
-    ops->batch_reduce_into(ReduceOp::kSum, values, values);
+    Started its("nccl");
     if (rank == 1) emulator().fail("collective_hang", 0, 0);
     CommunicationOptions options;
     options.timeout = std::chrono::milliseconds(1500);
     try {
-      ops->batch_reduce_into(ReduceOp::kSum, values, values, options);
+      its.ops->batch_reduce_into(ReduceOp::kSum, its.values, its.values, options);
     } catch (const Error&) {
       return violation();
     }
@@ -85,15 +89,10 @@ TEST(StreamsOfWorkers, EndWithTheEpoch) {
   ASSERT_NE(shared, MAP_FAILED);
   auto* const has_heard = new (shared) std::atomic<bool>(false);
   const auto body = [&](int rank) -> std::string {
-    const Cluster cluster = Cluster::from_environment();
-    const auto ops = ops_of("nccl", cluster);
-    Callers callers(2);
-    callers.fill();
-    std::vector<PerReplica> values = {callers.value()};
-    ops->batch_reduce_into(ReduceOp::kSum, values, values);
-    if (rank == 1) values = {PerReplica(vector_of<float>({1}, "GPU:0"))};
+    Started its("nccl");
+    if (rank == 1) its.values = {PerReplica(vector_of<float>({1}, "GPU:0"))};
     try {
-      ops->batch_reduce_into(ReduceOp::kSum, values, values);
+      its.ops->batch_reduce_into(ReduceOp::kSum, its.values, its.values);
       return "no error";
     } catch (const Error& error) {
       if (std::string(error.what()).find("differently") == std::string::npos) return error.what();

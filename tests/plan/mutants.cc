@@ -18,7 +18,7 @@ class Mutation {
 
   Mutant apply() {
     const char* what = "";
-    switch (pick(14)) {
+    switch (pick(15)) {
       case 0:
         what = "drops";
         steps().erase(position());
@@ -71,6 +71,10 @@ class Mutation {
           ++step().first_operand;
           --step().num_destinations;
         }
+        break;
+      case 13:
+        what = "changes the operation of";
+        step().combine = static_cast<Combine>(pick(kNumCombines));
         break;
       default:
         what = "moves the wait, or changes the type, of";

@@ -136,9 +136,12 @@ TEST(Automatic, SendsTheFewestMessagesByTheNetwork) {
     EXPECT_EQ(best(workers, 1, 1), "nccl/doubling") << workers;
     EXPECT_EQ(best(workers, 1, 16 * kKiB), "nccl/doubling") << workers;
     EXPECT_FALSE(has(ranked(workers, 1, 16 * kKiB + 1), Algorithm::kDoubling)) << workers;
+    EXPECT_EQ(ranked(workers, 1, 16 * kKiB + 1).front().is_known_best, workers != 3) << workers;
     EXPECT_FALSE(has(ranked(workers, 2, 1), Algorithm::kDoubling)) << workers;
     EXPECT_FALSE(has(rank(workers, 1, 1), Algorithm::kDoubling)) << workers;
   }
+  EXPECT_EQ(best(4, 1, 16 * kKiB + 1), "nccl/rechd");
+  EXPECT_EQ(best(4, 1, 65536 * kKiB), "nccl/rechd");
   EXPECT_EQ(best(2, 1, 2048 * kKiB), "nccl/exchange");
   EXPECT_FALSE(has(ranked(17, 1, 1), Algorithm::kDoubling));
   EXPECT_FALSE(has(ranked(4, 1, 1, {0, 1, 2, 3}), Algorithm::kDoubling));

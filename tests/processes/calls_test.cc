@@ -51,6 +51,63 @@ TEST(CallsOfProcesses, IntoMemoryOfTheCallerPreparedAndStarted) {
   });
 }
 
+// One operation each on two and on three workers, and all of them on what has bits.
+TEST(CallsOfProcesses, EveryOperation) {
+  constexpr ReduceOp kReals[] = {ReduceOp::kProduct, ReduceOp::kMin, ReduceOp::kMax};
+  constexpr ReduceOp kBits[] = {ReduceOp::kProduct, ReduceOp::kMin,   ReduceOp::kMax,
+                                ReduceOp::kBitAnd,  ReduceOp::kBitOr, ReduceOp::kBitXor};
+  for (const int workers : {2, 3}) {
+    expect_same(workers, [&](const Side& side) {
+      std::vector<Mirrored> all;
+      for (const char* spec : {"auto", "rechd", "pscpu"}) {
+        MultiWorkerAllReduce ops = side.ops(spec);
+        const PerReplica reals = side.values(DType::kFloat32, 5003, 1);
+        const PerReplica integers = side.values(DType::kInt32, 701, 2);
+        for (const ReduceOp op : kReals) all.push_back(ops.reduce(op, reals, Destination(reals)));
+        for (const ReduceOp op : kBits) all.push_back(ops.reduce(op, integers, Destination(integers)));
+      }
+      return all;
+    });
+  }
+}
+
+// What the digests above cannot tell: that it is the operation that was asked for.
+TEST(CallsOfProcesses, OperationsInFigures) {
+  const auto body = [](int rank) {
+    const Cluster cluster = Cluster::from_environment();
+    MultiWorkerAllReduce ops(worker_names(3), 1, AllReduceSpecs("auto"), 0, 0, 10, cluster);
+    const PerReplica value(
+        Tensor::from<std::int32_t>({rank + 1, 6 - rank, 1 << rank}, {3}, own_device(rank, 0)));
+    std::string text;
+    for (const ReduceOp op : {ReduceOp::kProduct, ReduceOp::kMin, ReduceOp::kMax, ReduceOp::kBitAnd,
+                              ReduceOp::kBitOr, ReduceOp::kBitXor}) {
+      const Mirrored result = ops.reduce(op, value, Destination(value));
+      for (const std::int32_t number : result.tensor(0).data<std::int32_t>()) {
+        text += std::to_string(number) + " ";
+      }
+      text += "; ";
+    }
+    return text;
+  };
+  for (const WorkerEnd& end : run_workers(3, body)) {
+    EXPECT_EQ(end.text, "6 120 8 ; 1 4 1 ; 3 6 4 ; 0 4 0 ; 3 7 7 ; 0 7 7 ; ");
+  }
+}
+
+TEST(CallsOfProcesses, DifferentOperationsAreRefusedByName) {
+  const auto body = [](int rank) {
+    const Cluster cluster = Cluster::from_environment();
+    MultiWorkerAllReduce ops(worker_names(2), 1, AllReduceSpecs("auto"), 0, 0, 10, cluster);
+    const PerReplica value(Tensor::from<float>({1}, {1}, own_device(rank, 0)));
+    ops.reduce(rank == 0 ? ReduceOp::kMin : ReduceOp::kMax, value, Destination(value));
+    return std::string("done");
+  };
+  for (const WorkerEnd& end : run_workers(2, body)) {
+    EXPECT_THAT(end.text,
+                ::testing::AllOf(::testing::HasSubstr("reduce (max)"), ::testing::HasSubstr("reduce (min)")));
+  }
+}
+
 TEST(CallsOfProcesses, ToOneDeviceOrSome) {
   expect_same(kWorkers, [](const Side& side) {
     ReductionToOneDevice ops({}, {}, side.cluster);

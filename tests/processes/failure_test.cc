@@ -293,6 +293,7 @@ TEST(FailureOfProcesses, AWorkerThatNeverComesIsNamed) {
     EXPECT_THAT(ends[static_cast<std::size_t>(rank)].text, StartsWith("error deadline_exceeded: "));
   }
   EXPECT_EQ(ends[0].text, ends[2].text);
+  EXPECT_THAT(ends[0].text, HasSubstr("which waited for worker 1 ("));
   EXPECT_THAT(ends[1].text, StartsWith("error deadline_exceeded: "));
 }
 

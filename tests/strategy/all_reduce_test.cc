@@ -29,6 +29,25 @@ TEST_P(AllReduceReplicas, GivesEveryReplicaTheSumOrMean) {
   });
 }
 
+TEST_P(AllReduceReplicas, TakesEveryOperation) {
+  const int n = GetParam();
+  MirroredStrategy strategy(cpus(n));
+  strategy.run([&](ReplicaContext& replica) {
+    const auto id = static_cast<float>(replica.replica_id());
+    const Tensor value = tensor_of({id, -id, 2}, replica.device());
+    const auto last = static_cast<float>(n - 1);
+    EXPECT_THAT(numbers(replica.all_reduce(ReduceOp::kMax, value)), ElementsAre(last, 0, 2));
+    EXPECT_THAT(numbers(replica.all_reduce(ReduceOp::kMin, value)), ElementsAre(0, -last, 2));
+    EXPECT_EQ(numbers(replica.all_reduce(ReduceOp::kProduct, value))[2], static_cast<float>(1 << n));
+    const bool flag = replica.replica_id() == 0;
+    const Tensor flags = Tensor::from<bool>({flag, true}, {2}, replica.device());
+    const Tensor any = replica.all_reduce(ReduceOp::kBitOr, flags);
+    const Tensor all = replica.all_reduce(ReduceOp::kBitAnd, flags);
+    EXPECT_TRUE(any.data<bool>()[0] && any.data<bool>()[1] && all.data<bool>()[1]);
+    EXPECT_EQ(all.data<bool>()[0], n == 1);
+  });
+}
+
 TEST_P(AllReduceReplicas, PermutedDevicesKeepTheOrderOfReplicas) {
   const int n = GetParam();
   std::vector<std::string> names = cpus(n);
@@ -153,7 +172,7 @@ TEST_F(AllReduce, BadOptionsAndOpsAreRefusedBeforeTheReplicasMeet) {
   MirroredStrategy strategy(cpus(2));
   strategy.run([](ReplicaContext& replica) {
     const Tensor value = scalar(1, replica.device());
-    EXPECT_THAT(error_of([&] { replica.all_reduce(static_cast<ReduceOp>(7), value); }),
+    EXPECT_THAT(error_of([&] { replica.all_reduce(static_cast<ReduceOp>(99), value); }),
                 IsError(ErrorCode::kInvalidArgument, testing::_));
     EXPECT_THAT(error_of([&] { replica.all_reduce(ReduceOp::kSum, value, in(0ms)); }),
                 IsError(ErrorCode::kInvalidArgument, HasSubstr("timeout")));

@@ -1,6 +1,8 @@
 #include "support/canonical_sum.h"
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <span>
 
@@ -30,12 +32,48 @@ Sum<T> element_at(const Contents& contents, std::size_t i) {
   }
 }
 
-// The sum of element i of replicas [begin, end).
+template <class S>
+S product_of(S a, S b) {
+  if constexpr (is_complex<S>) {
+    return S(a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real());
+  } else if constexpr (std::is_floating_point_v<S>) {
+    return a * b;
+  } else {
+    return static_cast<S>(static_cast<UInt128>(a) * static_cast<UInt128>(b));
+  }
+}
+
+template <class S>
+S extreme_of(S a, S b, bool is_min) {
+  if constexpr (std::is_floating_point_v<S>) {
+    if (std::isnan(a)) return a;
+    if (std::isnan(b)) return b;
+    if (a == 0 && b == 0) return std::signbit(a) == is_min ? a : b;
+  }
+  return is_min ? std::min(a, b) : std::max(a, b);
+}
+
+template <class S>
+S combined(ReduceOp op, S a, S b) {
+  if (op == ReduceOp::kProduct) return product_of(a, b);
+  if constexpr (!is_complex<S>) {
+    if (op == ReduceOp::kMin || op == ReduceOp::kMax) return extreme_of(a, b, op == ReduceOp::kMin);
+  }
+  if constexpr (!is_complex<S> && !std::is_floating_point_v<S>) {
+    if (op == ReduceOp::kBitAnd) return a & b;
+    if (op == ReduceOp::kBitOr) return a | b;
+    if (op == ReduceOp::kBitXor) return a ^ b;
+  }
+  return a + b;
+}
+
+// Element i of replicas [begin, end) combined.
 template <class T>
-Sum<T> tree_sum(const std::vector<Contents>& replicas, std::size_t begin, std::size_t end, std::size_t i) {
+Sum<T> tree_of(ReduceOp op, const std::vector<Contents>& replicas, std::size_t begin, std::size_t end,
+               std::size_t i) {
   if (end - begin == 1) return element_at<T>(replicas[begin], i);
   const std::size_t middle = begin + std::bit_floor(end - begin - 1);
-  return tree_sum<T>(replicas, begin, middle, i) + tree_sum<T>(replicas, middle, end, i);
+  return combined(op, tree_of<T>(op, replicas, begin, middle, i), tree_of<T>(op, replicas, middle, end, i));
 }
 
 template <class T>
@@ -70,11 +108,11 @@ Contents result_of(ReduceOp op, const std::vector<Contents>& replicas) {
     result.insert(result.end(), bytes.begin(), bytes.end());
   };
   for (std::size_t i = 0; i < replicas.front().size() / sizeof(T); ++i) {
-    const Sum<T> sum = tree_sum<T>(replicas, 0, replicas.size(), i);
-    if (op == ReduceOp::kSum) {
-      append(narrowed<T>(sum));
-    } else {
+    const Sum<T> sum = tree_of<T>(op, replicas, 0, replicas.size(), i);
+    if (op == ReduceOp::kMean) {
       append(mean_of<T>(sum, replicas.size()));
+    } else {
+      append(narrowed<T>(sum));
     }
   }
   return result;
@@ -84,6 +122,7 @@ Contents result_of(ReduceOp op, const std::vector<Contents>& replicas) {
 
 std::vector<std::byte> canonical_result(ReduceOp op, DType dtype,
                                         const std::vector<std::vector<std::byte>>& replicas) {
+  if (dtype == DType::kBool) return result_of<std::uint8_t>(op, replicas);  // of 0 and 1
   return with_type(dtype, [&](auto zero) { return result_of<decltype(zero)>(op, replicas); });
 }
 

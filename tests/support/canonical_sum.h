@@ -1,4 +1,4 @@
-// For tests: sums and means in the canonical order, by the plainest code and without anything of src.
+// For tests: reductions in the canonical order, by the plainest code and without anything of src.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace onesum::testing {
 
-// The SUM or MEAN of replicas of this type, whose bytes these are: element by element, by recursion over the
-// tree that splits n at the largest power of two below n (docs/semantics.md, 3.3).
+// What an operation makes of replicas of this type, whose bytes these are: element by element, by recursion
+// over the tree that splits n at the largest power of two below n (docs/semantics.md, 3.3).
 std::vector<std::byte> canonical_result(ReduceOp op, DType dtype,
                                         const std::vector<std::vector<std::byte>>& replicas);
 

@@ -1,5 +1,6 @@
 #include "engine/cuda/block_pool.h"
 
+#include <algorithm>
 #include <bit>
 #include <utility>
 
@@ -23,30 +24,34 @@ std::size_t BlockPool::block_bytes(std::size_t bytes) noexcept {
 
 void* BlockPool::allocate(std::size_t bytes) {
   const std::size_t size = block_bytes(bytes);
-  std::map<std::size_t, std::vector<void*>> others;
-  {
+  if (void* const block = take_free(size)) return block;
+  void* block = get_(size);
+  if (block == nullptr) {
+    give_back_all(take_all_free());
+    block = get_(size);
+  }
+  if (block != nullptr) {
     const std::scoped_lock lock(mutex_);
     in_use_ += size;
-    if (const auto found = free_.find(size); found != free_.end() && !found->second.empty()) {
-      void* const block = found->second.back();
-      found->second.pop_back();
-      kept_ -= size;
-      return block;
-    }
-  }
-  if (void* const block = get_(size)) return block;
-  {
-    const std::scoped_lock lock(mutex_);
-    others = std::exchange(free_, {});
-    kept_ = 0;
-  }
-  give_back_all(others);
-  void* const block = get_(size);
-  if (block == nullptr) {
-    const std::scoped_lock lock(mutex_);
-    in_use_ -= size;
   }
   return block;
+}
+
+void* BlockPool::take_free(std::size_t size) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = free_.find(size);
+  if (found == free_.end() || found->second.empty()) return nullptr;
+  void* const block = found->second.back();
+  found->second.pop_back();
+  kept_ -= size;
+  in_use_ += size;
+  return block;
+}
+
+BlockPool::Blocks BlockPool::take_all_free() {
+  const std::scoped_lock lock(mutex_);
+  kept_ = 0;
+  return std::exchange(free_, {});
 }
 
 void BlockPool::release(void* memory, std::size_t bytes) noexcept {
@@ -68,7 +73,7 @@ std::size_t BlockPool::bytes_in_use() const {
   return in_use_;
 }
 
-void BlockPool::give_back_all(const std::map<std::size_t, std::vector<void*>>& blocks) noexcept {
+void BlockPool::give_back_all(const Blocks& blocks) noexcept {
   for (const auto& [size, list] : blocks) {
     for (void* const block : list) give_back_(block);
   }

@@ -21,7 +21,7 @@ class BlockPool {
   BlockPool(const BlockPool&) = delete;
   BlockPool& operator=(const BlockPool&) = delete;
 
-  // Null if there is no more, even after everything that waits was given back.
+  // Null if there is no more, even after everything that waits was given back. What Get throws passes.
   void* allocate(std::size_t bytes);
   void release(void* memory, std::size_t bytes) noexcept;
 
@@ -31,13 +31,17 @@ class BlockPool {
   static std::size_t block_bytes(std::size_t bytes) noexcept;
 
  private:
-  void give_back_all(const std::map<std::size_t, std::vector<void*>>& blocks) noexcept;
+  using Blocks = std::map<std::size_t, std::vector<void*>>;  // by size
+
+  void* take_free(std::size_t size);  // null: there is none
+  Blocks take_all_free();
+  void give_back_all(const Blocks& blocks) noexcept;
 
   const std::size_t limit_bytes_;
   const Get get_;
   const GiveBack give_back_;
-  mutable std::mutex mutex_;                        // never held while the device is asked
-  std::map<std::size_t, std::vector<void*>> free_;  // by size
+  mutable std::mutex mutex_;  // never held while the device is asked
+  Blocks free_;
   std::size_t kept_ = 0;
   std::size_t in_use_ = 0;
 };

@@ -31,6 +31,12 @@ struct float16 {
 struct bfloat16 {
   std::uint16_t bits;
 };
+struct complex64 {
+  float real, imaginary;
+};
+struct complex128 {
+  double real, imaginary;
+};
 // NOLINTEND(readability-identifier-naming)
 
 template <class To, class From>
@@ -133,6 +139,85 @@ ONESUM_HOST_DEVICE T add(T left, T right) {
     return static_cast<T>(static_cast<std::uint64_t>(left) + static_cast<std::uint64_t>(right));
   } else {
     return static_cast<T>(static_cast<std::uint32_t>(left) + static_cast<std::uint32_t>(right));
+  }
+}
+
+template <class T>
+inline constexpr bool kIsComplex = std::is_same_v<T, complex64> || std::is_same_v<T, complex128>;
+
+// Integers wrap.
+template <class T>
+ONESUM_HOST_DEVICE T multiply(T left, T right) {
+  if constexpr (kIsComplex<T>) {
+    return {left.real * right.real - left.imaginary * right.imaginary,
+            left.real * right.imaginary + left.imaginary * right.real};
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return left * right;
+  } else if constexpr (sizeof(T) == 8) {
+    return static_cast<T>(static_cast<std::uint64_t>(left) * static_cast<std::uint64_t>(right));
+  } else {
+    return static_cast<T>(static_cast<std::uint32_t>(left) * static_cast<std::uint32_t>(right));
+  }
+}
+
+// A NaN wins, and -0 is less than +0: the bits of both orders together, as the host's kernels have it.
+template <class T>
+ONESUM_HOST_DEVICE T least(T left, T right) {
+  if constexpr (std::is_floating_point_v<T>) {
+    using Bits = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+    const T one = left < right ? left : right;
+    const T other = right < left ? right : left;
+    return same_bits<T>(same_bits<Bits>(one) | same_bits<Bits>(other));
+  } else {
+    return left < right ? left : right;
+  }
+}
+template <class T>
+ONESUM_HOST_DEVICE T greatest(T left, T right) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return -least(-left, -right);
+  } else {
+    return left < right ? right : left;
+  }
+}
+
+template <class T, T (*kCombine)(T, T), std::size_t kCount>
+ONESUM_HOST_DEVICE void combine_each(const T (&left)[kCount], const T (&right)[kCount], T (&to)[kCount]) {
+  for (std::size_t i = 0; i < kCount; ++i) to[i] = kCombine(left[i], right[i]);
+}
+template <class T>
+ONESUM_HOST_DEVICE T bits_of_both(T left, T right) {
+  return static_cast<T>(left & right);
+}
+template <class T>
+ONESUM_HOST_DEVICE T bits_of_any(T left, T right) {
+  return static_cast<T>(left | right);
+}
+template <class T>
+ONESUM_HOST_DEVICE T bits_of_one(T left, T right) {
+  return static_cast<T>(left ^ right);
+}
+
+// Everything but sums, for all elements the same; what a type has not gives something that it has.
+template <class T, std::size_t kCount>
+ONESUM_HOST_DEVICE void combine(Combine how, const T (&left)[kCount], const T (&right)[kCount],
+                                T (&to)[kCount]) {
+  if constexpr (kIsComplex<T>) {
+    combine_each<T, multiply<T>>(left, right, to);
+  } else if (how == Combine::kProduct) {
+    combine_each<T, multiply<T>>(left, right, to);
+  } else if (how == Combine::kMin) {
+    combine_each<T, least<T>>(left, right, to);
+  } else if constexpr (!std::is_unsigned_v<T>) {
+    combine_each<T, greatest<T>>(left, right, to);
+  } else if (how == Combine::kMax) {
+    combine_each<T, greatest<T>>(left, right, to);
+  } else if (how == Combine::kBitAnd) {
+    combine_each<T, bits_of_both<T>>(left, right, to);
+  } else if (how == Combine::kBitOr) {
+    combine_each<T, bits_of_any<T>>(left, right, to);
+  } else {
+    combine_each<T, bits_of_one<T>>(left, right, to);
   }
 }
 

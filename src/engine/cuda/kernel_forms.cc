@@ -2,6 +2,7 @@
 
 #include <array>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "engine/cuda/reduce_arguments.h"
@@ -19,7 +20,12 @@ struct NamedForm {
 #define ONESUM_NAMED_FORM(input, accumulator, output) \
   NamedForm{#input, #accumulator, #output,            \
             ONESUM_QUOTE_EXPANDED(ONESUM_CUDA_KERNEL(input, accumulator, output))},
-constexpr std::array kNamedForms = {ONESUM_CUDA_FORMS(ONESUM_NAMED_FORM)};
+#define ONESUM_NAMED_COMBINE_FORM(input, accumulator, output) \
+  NamedForm{#input, #accumulator, #output,                    \
+            ONESUM_QUOTE_EXPANDED(ONESUM_CUDA_COMBINE_KERNEL(input, accumulator, output))},
+constexpr std::array kNamedSums = {ONESUM_CUDA_FORMS(ONESUM_NAMED_FORM)};
+constexpr std::array kNamedOthers = {ONESUM_CUDA_COMBINE_FORMS(ONESUM_NAMED_COMBINE_FORM)};
+static_assert(kNamedSums.size() + kNamedOthers.size() == kNumKernels);
 
 bool is_float(Element element) noexcept {
   return element == Element::kFloat16 || element == Element::kBFloat16 || element == Element::kFloat32 ||
@@ -33,15 +39,21 @@ Element part_of(Element element) noexcept {
   return element;
 }
 
-std::optional<KernelForm> look_up(Element input, Element accumulator, Element output, std::size_t parts) {
-  for (std::size_t i = 0; i < kNamedForms.size(); ++i) {
-    const NamedForm& named = kNamedForms[i];
-    if (named.input == to_string(input) && named.accumulator == to_string(accumulator) &&
-        named.output == to_string(output)) {
-      return KernelForm{i, named.symbol, input, accumulator, output, parts};
+// `wanted` with its place, which the first of the list has, and its symbol.
+std::optional<KernelForm> look_up(std::span<const NamedForm> forms, KernelForm wanted) {
+  for (const NamedForm& named : forms) {
+    if (named.input == to_string(wanted.input) && named.accumulator == to_string(wanted.accumulator) &&
+        named.output == to_string(wanted.output)) {
+      wanted.symbol = named.symbol;
+      return wanted;
     }
+    ++wanted.index;
   }
   return std::nullopt;
+}
+
+std::optional<KernelForm> look_up(Element input, Element accumulator, Element output, std::size_t parts) {
+  return look_up(kNamedSums, {0, {}, input, accumulator, output, parts});
 }
 
 // The sum of one integer has its bits.
@@ -63,8 +75,46 @@ std::optional<KernelForm> look_up_copy(Element element) {
   }
 }
 
+Element unsigned_of(Element element) noexcept {
+  switch (size_of(element)) {
+    case 1:
+      return Element::kUInt8;
+    case 2:
+      return Element::kUInt16;
+    case 4:
+      return Element::kUInt32;
+    default:
+      return Element::kUInt64;
+  }
+}
+
+// A bool is a byte of 0 or 1.
+Combine combine_of_bits(Combine combine) noexcept {
+  if (combine == Combine::kProduct || combine == Combine::kMin) return Combine::kBitAnd;
+  return combine == Combine::kMax ? Combine::kBitOr : combine;
+}
+
+// What is no sum. Minima and maxima of 16-bit floats are those of the same in 32 bits.
+std::optional<KernelForm> look_up_other(const ReduceForm& form) {
+  if (!is_defined(form.combine, form.accumulator)) return std::nullopt;
+  KernelForm wanted{kNamedSums.size(), {}, form.input, form.accumulator, form.output, 1, form.combine};
+  if (form.input == Element::kBool) wanted.combine = combine_of_bits(form.combine);
+  const bool chooses = form.combine == Combine::kMin || form.combine == Combine::kMax;
+  if (form.combine != Combine::kProduct && (form.input != form.accumulator || form.input != form.output)) {
+    return std::nullopt;
+  }
+  if (chooses && is_float(form.input) && size_of(form.input) == 2) {
+    wanted.accumulator = Element::kFloat32;
+  } else if (form.input < Element::kFloat16 && form.input == form.accumulator && form.input == form.output &&
+             (!chooses || form.input == Element::kBool)) {
+    wanted.input = wanted.accumulator = wanted.output = unsigned_of(form.input);
+  }
+  return look_up(kNamedOthers, wanted);
+}
+
 std::optional<KernelForm> look_up(const ReduceForm& form) {
   if (is_copy(form)) return look_up_copy(form.input);
+  if (form.combine != Combine::kSum && form.merges.size() > 1) return look_up_other(form);
   const bool is_complex = part_of(form.input) != form.input;
   if (is_complex && (form.accumulator != form.input || form.output != form.input)) return std::nullopt;
   const Element output = is_complex ? part_of(form.output) : form.output;

@@ -10,6 +10,10 @@
 #define ONESUM_DECLARE_KERNEL(input, accumulator, output) \
   extern "C" void ONESUM_CUDA_KERNEL(input, accumulator, output)(onesum::engine::cuda::ReduceArguments);
 ONESUM_CUDA_FORMS(ONESUM_DECLARE_KERNEL)
+#define ONESUM_DECLARE_COMBINE_KERNEL(input, accumulator, output) \
+  extern "C" void ONESUM_CUDA_COMBINE_KERNEL(input, accumulator,  \
+                                             output)(onesum::engine::cuda::ReduceArguments);
+ONESUM_CUDA_COMBINE_FORMS(ONESUM_DECLARE_COMBINE_KERNEL)
 
 namespace onesum::engine::cuda {
 namespace {
@@ -19,7 +23,10 @@ constexpr unsigned kBlocksOfMultiprocessor = 8;  // 2048 threads, as many as any
 
 using KernelStub = void (*)(ReduceArguments);
 #define ONESUM_KERNEL_STUB(input, accumulator, output) &ONESUM_CUDA_KERNEL(input, accumulator, output),
-constexpr std::array<KernelStub, kNumKernels> kStubs = {ONESUM_CUDA_FORMS(ONESUM_KERNEL_STUB)};
+#define ONESUM_COMBINE_KERNEL_STUB(input, accumulator, output) \
+  &ONESUM_CUDA_COMBINE_KERNEL(input, accumulator, output),
+constexpr std::array<KernelStub, kNumKernels> kStubs = {
+    ONESUM_CUDA_FORMS(ONESUM_KERNEL_STUB) ONESUM_CUDA_COMBINE_FORMS(ONESUM_COMBINE_KERNEL_STUB)};
 
 }  // namespace
 

@@ -27,8 +27,8 @@ LaunchWriter::LaunchWriter(const ReduceForm& form, std::span<const std::uint8_t>
     : kernel_((check_wide(form, is_wide), find_kernel_form(form))),
       divisor_(form.divisor),
       destinations_(form.destinations),
-      steps_(form.merges, kernel_.input == kernel_.accumulator ? std::span<const std::uint8_t>() : is_wide) {
-  if (kernel_.input == kernel_.accumulator || is_wide.empty()) return;
+      steps_(form.merges, form.input == form.accumulator ? std::span<const std::uint8_t>() : is_wide) {
+  if (form.input == form.accumulator || is_wide.empty()) return;
   for (std::size_t place = 0; place < steps_.num_sources; ++place) {
     if (is_wide[steps_.order[place]] != 0) wide_[place / 64] |= std::uint64_t{1} << place % 64;
   }
@@ -37,6 +37,7 @@ LaunchWriter::LaunchWriter(const ReduceForm& form, std::span<const std::uint8_t>
 std::size_t LaunchWriter::write(std::span<const LaunchPiece> pieces,
                                 ReduceArguments& arguments) const noexcept {
   arguments.divisor = divisor_;
+  arguments.combine = kernel_.combine;
   arguments.pieces = 0;
   arguments.destinations = static_cast<std::uint16_t>(destinations_);
   arguments.sources = static_cast<std::uint16_t>(steps_.num_sources);

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "base/combine_kinds.h"
+
 #if defined(__CUDACC__)
 #define ONESUM_HOST_DEVICE __host__ __device__ __forceinline__
 #define ONESUM_KEEP_LOOP _Pragma("unroll 1")  // of what is rarely more than one turn
@@ -51,6 +53,7 @@ struct ReduceArguments {
   std::uint16_t destinations;
   std::uint16_t sources;
   std::uint16_t steps;
+  Combine combine;  // for kernels of everything but sums
 
   static constexpr std::size_t kWords = 497;
   std::uint64_t words[kWords];  // of the 4 KiB that arguments may have in all, a little is left

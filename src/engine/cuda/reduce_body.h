@@ -49,8 +49,8 @@ struct Elements {
   }
 };
 
-// kElements at a time of one piece.
-template <class Input, class Accumulator, class Output, std::size_t kElements>
+// kElements at a time of one piece. kIsSum: what the arguments' `combine` is then known to be.
+template <class Input, class Accumulator, class Output, bool kIsSum, std::size_t kElements>
 class Reducer {
  public:
   ONESUM_HOST_DEVICE Reducer(const ReduceArguments& arguments, std::uint32_t piece, bool is_bytewise)
@@ -143,10 +143,14 @@ class Reducer {
     return sums;
   }
 
-  ONESUM_HOST_DEVICE static Sums add(const Sums& left, const Sums& right) {
+  ONESUM_HOST_DEVICE Sums add(const Sums& left, const Sums& right) const {
     Sums sums;
-    for (std::size_t i = 0; i < kElements; ++i) {
-      sums.values[i] = element_types::add(left.values[i], right.values[i]);
+    if constexpr (kIsSum) {
+      for (std::size_t i = 0; i < kElements; ++i) {
+        sums.values[i] = element_types::add(left.values[i], right.values[i]);
+      }
+    } else {
+      element_types::combine(arguments_.combine, left.values, right.values, sums.values);
     }
     return sums;
   }
@@ -156,7 +160,7 @@ class Reducer {
   bool is_bytewise_;
 };
 
-template <class Input, class Accumulator, class Output>
+template <class Input, class Accumulator, class Output, bool kIsSum = true>
 ONESUM_HOST_DEVICE void reduce_body(const ReduceArguments& arguments, std::uint64_t thread,
                                     std::uint64_t threads) {
   constexpr std::size_t kElements = elements_of_group(sizeof(Input), sizeof(Output));
@@ -167,8 +171,9 @@ ONESUM_HOST_DEVICE void reduce_body(const ReduceArguments& arguments, std::uint6
     const std::uint64_t head = arguments.head(piece);
     const std::uint64_t groups = (count - head) / kElements;
     const std::uint64_t items = count - groups * (kElements - 1);
-    const Reducer<Input, Accumulator, Output, kElements> by_group(arguments, piece, false);
-    const Reducer<Input, Accumulator, Output, 1> one_by_one(arguments, piece, arguments.is_bytewise(piece));
+    const Reducer<Input, Accumulator, Output, kIsSum, kElements> by_group(arguments, piece, false);
+    const Reducer<Input, Accumulator, Output, kIsSum, 1> one_by_one(arguments, piece,
+                                                                    arguments.is_bytewise(piece));
     for (; item < items; item += threads) {
       const std::uint64_t group = item - head;  // before the head: wraps, and is none
       if (group < groups) {

@@ -3,7 +3,7 @@
 // ONESUM_CUDA_FORMS(X) is X(input, accumulator, output) for each, with the names of base/element.h. Kernels
 // (kernels.cu), the table in which they are found (kernel_forms.cc) and their twins on the host, for tests,
 // are made from this list. Complex numbers are two reals and copies are sums of one integer, so neither has
-// kernels of its own.
+// kernels of its own. ONESUM_CUDA_COMBINE_FORMS is the same for what is no sum.
 #pragma once
 
 // Sums of narrow integers, which wrap, and which may be widened afterwards.
@@ -72,4 +72,30 @@
   X(uint128, float64, float64)              \
   X(int128, float64, float64)
 
+// The kernels of everything but sums: which operation it is they are told at the launch. Bits are combined as
+// unsigned integers, whose products wrap as those of signed ones do.
+#define ONESUM_CUDA_COMBINE_FORMS(X) \
+  X(uint8, uint8, uint8)             \
+  X(int8, int8, int8)                \
+  X(uint16, uint16, uint16)          \
+  X(int16, int16, int16)             \
+  X(uint32, uint32, uint32)          \
+  X(int32, int32, int32)             \
+  X(uint64, uint64, uint64)          \
+  X(int64, int64, int64)             \
+  X(float16, float32, float16)       \
+  X(float16, float32, bfloat16)      \
+  X(float16, float32, float32)       \
+  X(bfloat16, float32, float16)      \
+  X(bfloat16, float32, bfloat16)     \
+  X(bfloat16, float32, float32)      \
+  X(float32, float32, float16)       \
+  X(float32, float32, bfloat16)      \
+  X(float32, float32, float32)       \
+  X(float64, float64, float64)       \
+  X(complex64, complex64, complex64) \
+  X(complex128, complex128, complex128)
+
 #define ONESUM_CUDA_KERNEL(input, accumulator, output) onesum_reduce_##input##_##accumulator##_##output
+#define ONESUM_CUDA_COMBINE_KERNEL(input, accumulator, output) \
+  onesum_combine_##input##_##accumulator##_##output

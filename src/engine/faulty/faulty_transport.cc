@@ -61,9 +61,24 @@ void FaultyTransport::begin(const Beat& beat, std::span<const Place> incoming) {
 
 void FaultyTransport::send(const Beat& beat, const Place& place) {
   count(beat);
+  send(beat, place, due_for_message(beat, place));
+}
+
+// What goes wrong with a message goes wrong in the outbox, never in memory that was lent.
+void FaultyTransport::send_from(const Beat& beat, const Place& place, std::span<const Stretch> payload) {
+  count(beat);
+  const std::vector<FaultAction> due = due_for_message(beat, place);
+  if (due.empty()) return inner_->send_from(beat, place, payload);
+  std::byte* next = outbox(place.box, place.peer, static_cast<unsigned>(beat.number % limits().phases));
+  next += place.offset;
+  for (const Stretch& stretch : payload) next = std::ranges::copy(stretch, next).out;
+  send(beat, place, due);
+}
+
+void FaultyTransport::send(const Beat& beat, const Place& place, std::span<const FaultAction> due) {
   Place sent = place;
   bool is_dropped = false;
-  for (const FaultAction action : due_for_message(beat, place)) {
+  for (const FaultAction action : due) {
     if (action == FaultAction::kDrop) is_dropped = true;
     if (action == FaultAction::kTruncate) sent.bytes /= 2;
     if (action == FaultAction::kCorrupt) corrupt(beat, place);

@@ -43,6 +43,11 @@ class FaultyTransport final : public Transport {
   bool may_send(const Beat& beat, int peer) noexcept override { return inner_->may_send(beat, peer); }
   int reader_of_common(const Beat& beat) noexcept override { return inner_->reader_of_common(beat); }
   void send(const Beat& beat, const Place& place) override;
+  void send_from(const Beat& beat, const Place& place, std::span<const Stretch> payload) override;
+  bool is_taken(const Beat& beat) noexcept override { return inner_->is_taken(beat); }
+  void receive_into(const Beat& beat, const Place& place, std::span<const Stretch> payload) override {
+    inner_->receive_into(beat, place, payload);
+  }
   Arrival arrival(const Beat& beat, const Place& place) override;
   void finish(const Beat& beat) override;
   bool is_flushed() noexcept override { return inner_->is_flushed(); }
@@ -63,6 +68,7 @@ class FaultyTransport final : public Transport {
   void count(const Beat& beat);
   // What happens to the message that is sent now; it does not happen again.
   std::vector<FaultAction> due_for_message(const Beat& beat, const Place& place);
+  void send(const Beat& beat, const Place& place, std::span<const FaultAction> due);
   void corrupt(const Beat& beat, const Place& place);
 
   std::unique_ptr<Transport> inner_;

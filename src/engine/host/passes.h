@@ -1,6 +1,6 @@
-// Passes: the building blocks of reduce kernels. A pass reads each of its sources once, adds them in
-// canonical order and writes each destination once. Kernels for other trees are made of several passes over
-// blocks that stay in the first-level cache (tree_kernel-inl.h).
+// Passes: the building blocks of reduce kernels. A pass reads each of its sources once, adds (or else
+// combines) them in canonical order and writes each destination once. Kernels for other trees are made of
+// several passes over blocks that stay in the first-level cache (tree_kernel-inl.h).
 //
 // A pass is a Kernel: it takes divisor, destinations and streaming from the form; types and number of sources
 // are its own. Passes leave streaming stores unfenced.
@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 
+#include "base/combine.h"
 #include "base/element.h"
 #include "engine/device.h"
 
@@ -37,5 +38,17 @@ constexpr std::uint8_t last_merges(std::size_t sources) noexcept {
 // Conversions between integers and from integers to floats, and sums of 128 bits: everything that is not
 // worth SIMD code of its own. Null if there is none.
 const Passes* find_integer_passes(Element input, Element output) noexcept;
+
+// The passes of what is no sum, from an element type to another: for the best instruction set of this
+// machine. Null if there are none.
+const Passes* find_operation_passes(Combine combine, Element input, Element output) noexcept;
+
+// Products of complex numbers. Null for other types.
+const Passes* find_complex_product_passes(Element element) noexcept;
+
+// What the passes of a form combine by. One source is combined with nothing: a copy or a conversion.
+inline Combine combine_in(const ReduceForm& form) noexcept {
+  return form.merges.size() == 1 ? Combine::kSum : form.combine;
+}
 
 }  // namespace onesum::engine::host

@@ -2,23 +2,8 @@
 
 #include <cstring>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define ONESUM_FEW_TARGETS 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define ONESUM_FEW_TARGETS 1
-#endif
-#endif
-#if defined(ONESUM_FEW_TARGETS)
-// Sanitizers make this file several times slower to compile; the targets left out differ in constants and in
-// a few lines only.
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3 | HWY_AVX3_DL)
-#else
-// SSSE3 alone, and what Ice Lake adds to AVX-512, would make nothing here faster.
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
-#endif
-// The fallback is one lane at a time for every compiler: emulated vectors take minutes to compile.
-#define HWY_BROKEN_EMU128 1
+#include "engine/host/simd_targets.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "engine/host/simd_kernels.cc"
 #include <hwy/foreach_target.h>  // includes this file once for every target
@@ -84,7 +69,8 @@ const Passes* find_plain_passes(Element element) noexcept {
   }
 }
 
-const Passes* find_passes(Element input, Element output) noexcept {
+const Passes* find_passes(Combine combine, Element input, Element output) noexcept {
+  if (combine != Combine::kSum) return find_operation_passes(combine, input, output);
   if (input == output) return find_plain_passes(input);
   if (input == Element::kFloat16 && output == Element::kFloat32) return &kFewPasses<F16, F32>;
   if (input == Element::kFloat32 && output == Element::kFloat16) return &kFewPasses<F32, F16>;
@@ -131,21 +117,28 @@ constexpr Element lane_of(Element element) noexcept {
   return element == Element::kFloat16 || element == Element::kBFloat16 ? Element::kFloat32 : element;
 }
 
+// What only chooses among its operands, so that rounding them to 16 bits changes nothing.
+bool chooses(const ReduceForm& form) noexcept {
+  const Combine combine = combine_in(form);
+  return combine == Combine::kMin || combine == Combine::kMax;
+}
+
 // The one pass that is all of a form, or null.
 Kernel find_single_pass(const ReduceForm& form) noexcept {
   const std::size_t sources = form.merges.size();
-  if (form.accumulator != lane_of(form.input)) return nullptr;
+  if (form.accumulator != (chooses(form) ? form.input : lane_of(form.input))) return nullptr;
   if (sources > 1 && (!begins_with_canonical_tree(form.merges, sources))) return nullptr;
-  const Passes* passes = find_passes(form.input, form.output);
+  const Passes* passes = find_passes(combine_in(form), form.input, form.output);
   return passes == nullptr ? nullptr : (*passes)[sources];
 }
 
 bool has_tree(const ReduceForm& form) noexcept {
-  const Passes* push = find_passes(form.input, form.accumulator);
-  const Passes* add = find_passes(form.accumulator, form.accumulator);
-  const Passes* finish = find_passes(form.accumulator, form.output);
+  const Combine combine = combine_in(form);
+  const Passes* push = find_passes(combine, form.input, form.accumulator);
+  const Passes* add = find_passes(combine, form.accumulator, form.accumulator);
+  const Passes* finish = find_passes(combine, form.accumulator, form.output);
   return push != nullptr && add != nullptr && finish != nullptr &&
-         lane_of(form.accumulator) == form.accumulator;
+         (lane_of(form.accumulator) == form.accumulator || chooses(form));
 }
 
 void run_streaming(const KernelArgs& args) noexcept {
@@ -167,7 +160,7 @@ Kernel choose_real(const ReduceForm& form) noexcept {
   return pass != nullptr ? pass : &run_tree;
 }
 
-// A complex number is two reals: sums and division by a real are made part by part.
+// A complex number is two reals: sums and division by a real are made part by part. Products are not.
 Element part_of(Element element) noexcept {
   if (element == Element::kComplex64) return Element::kFloat32;
   if (element == Element::kComplex128) return Element::kFloat64;
@@ -193,7 +186,7 @@ Kernel choose(const ReduceForm& form) {
       complex_input != (part_of(form.output) != form.output)) {
     return nullptr;
   }
-  if (!complex_input) return choose_real(form);
+  if (!complex_input || combine_in(form) != Combine::kSum) return choose_real(form);
   return choose_real(parts_form(form)) == nullptr ? nullptr : &run_complex;
 }
 

@@ -1,4 +1,4 @@
-// The SIMD passes: the sum of K sources in canonical order, read once, written to every destination.
+// The SIMD passes: K sources combined in canonical order, read once, written to every destination.
 // Included once per SIMD target.
 #if defined(ONESUM_ENGINE_HOST_SIMD_PASS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ONESUM_ENGINE_HOST_SIMD_PASS_INL_H_
@@ -16,6 +16,7 @@
 
 #include "engine/device.h"
 #include "engine/host/simd_formats-inl.h"
+#include "engine/host/simd_rules-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace onesum::engine::host::HWY_NAMESPACE {
@@ -26,7 +27,7 @@ inline constexpr bool kCanStream = HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY
 
 // What the loops of a pass use, copied out of the arguments: stores through a byte pointer would otherwise
 // make the compiler read it again.
-template <class In, class Out, std::size_t kSources>
+template <class In, class Out, std::size_t kSources, class Rule>
 struct Streams {
   using Lane = typename In::Lane;
   static_assert(std::is_same_v<Lane, typename Out::Lane>);
@@ -52,14 +53,14 @@ struct Streams {
       return In::load(d, sources[kFirst] + index * In::kBytes);
     } else {
       constexpr std::size_t kLeft = std::bit_floor(kCount - 1);
-      return hn::Add(tree<kFirst, kLeft>(d, index), tree<kFirst + kLeft, kCount - kLeft>(d, index));
+      return Rule::combine(d, tree<kFirst, kLeft>(d, index), tree<kFirst + kLeft, kCount - kLeft>(d, index));
     }
   }
 
   template <class D>
   HWY_INLINE hn::Vec<D> result(D d, std::size_t index) const {
     auto v = tree<0, kSources>(d, index);
-    if constexpr (hwy::IsFloat<Lane>()) {
+    if constexpr (Rule::kIsSum && hwy::IsFloat<Lane>()) {
       if (divides) v = hn::Div(v, hn::Set(d, divisor));
     }
     return v;
@@ -82,8 +83,8 @@ struct Streams {
       auto right1 = hn::Zero(d);
       tree2<kFirst, kLeft>(d, index, v0, v1);
       tree2<kFirst + kLeft, kCount - kLeft>(d, index, right0, right1);
-      v0 = hn::Add(v0, right0);
-      v1 = hn::Add(v1, right1);
+      v0 = Rule::combine(d, v0, right0);
+      v1 = Rule::combine(d, v1, right1);
     }
   }
 
@@ -97,7 +98,7 @@ struct Streams {
     auto v3 = hn::Zero(d);
     tree2<0, kSources>(d, index, v0, v1);
     tree2<0, kSources>(d, index + two_vectors, v2, v3);
-    if constexpr (hwy::IsFloat<Lane>()) {
+    if constexpr (Rule::kIsSum && hwy::IsFloat<Lane>()) {
       if (divides) {
         const auto by = hn::Set(d, divisor);
         v0 = hn::Div(v0, by);
@@ -141,10 +142,10 @@ struct Streams {
   }
 
   // For one, and for as many as there are sources (an all-reduce): up to a quarter faster in the first-level
-  // cache. Eight have no room in registers.
+  // cache. Eight have no room in registers. Of sums only: it is code that takes long to compile.
   template <class D>
   HWY_INLINE std::size_t by_4_to_known(D d, std::size_t index, std::size_t end) const {
-    if constexpr (std::is_same_v<In, Out> && kSources >= 2 && kSources <= 4) {
+    if constexpr (Rule::kIsSum && std::is_same_v<In, Out> && kSources >= 2 && kSources <= 4) {
       if (num_destinations == 1) return by_4_to<1>(d, index, end);
       if (num_destinations == kSources) return by_4_to<kSources>(d, index, end);
     }
@@ -179,9 +180,9 @@ HWY_INLINE bool all_aligned(std::byte* const* destinations, std::size_t count, s
   return bits % 64 == 0;
 }
 
-template <class In, class Out, std::size_t kSources>
+template <class In, class Out, std::size_t kSources, class Rule = Add>
 HWY_NOINLINE void run_pass(const KernelArgs& args) noexcept {
-  using S = Streams<In, Out, kSources>;
+  using S = Streams<In, Out, kSources, Rule>;
   const hn::ScalableTag<typename S::Lane> d;
   const std::size_t lanes = hn::Lanes(d);
   const std::size_t end = args.first + args.count;

@@ -24,7 +24,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace onesum::engine::host::HWY_NAMESPACE {
 
-const Passes* find_passes(Element input, Element output) noexcept;  // simd_kernels.cc
+const Passes* find_passes(Combine combine, Element input, Element output) noexcept;  // simd_kernels.cc
 
 class TreeMachine {
  public:
@@ -61,9 +61,10 @@ class TreeMachine {
 
 inline TreeMachine::TreeMachine(const KernelArgs& args) noexcept : args_(args) {
   const ReduceForm& form = *args.form;
-  push_ = find_passes(form.input, form.accumulator);
-  add_ = find_passes(form.accumulator, form.accumulator);
-  finish_ = find_passes(form.accumulator, form.output);
+  const Combine combine = combine_in(form);
+  push_ = find_passes(combine, form.input, form.accumulator);
+  add_ = find_passes(combine, form.accumulator, form.accumulator);
+  finish_ = find_passes(combine, form.accumulator, form.output);
   // More destinations than one pass takes are written from scratch, not from sources that they may be.
   can_finish_two_ = (*finish_)[2] != nullptr && form.destinations <= kDestinationsAtOnce;
   input_bytes_ = size_of(form.input);

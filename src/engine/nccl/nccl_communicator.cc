@@ -141,7 +141,9 @@ void NcclCommunicator::start(const NativeId& id) {
             device, "joining a group");
   }
   const ncclResult_t result = calls.end();
-  if (has_failed(result)) fail(handles_->name + ": joining a group: " + library_->words(result, nullptr));
+  if (has_failed(result)) {
+    fail(result, handles_->name + ": joining a group: " + library_->words(result, nullptr));
+  }
 }
 
 bool NcclCommunicator::is_ready() {
@@ -173,7 +175,7 @@ void NcclCommunicator::give(const NativeWork& work) {
   }
   const ncclResult_t result = calls.end();
   if (has_failed(result)) {
-    fail(handles_->name + ": giving them a collective: " + library_->words(result, nullptr));
+    fail(result, handles_->name + ": giving them a collective: " + library_->words(result, nullptr));
   }
 }
 
@@ -213,18 +215,24 @@ void NcclCommunicator::abort() noexcept {
 
 void NcclCommunicator::require_usable() const {
   if (handles_ == nullptr) throw Error(ErrorCode::kUnavailable, library_->name() + ": the group was aborted");
-  if (!failure_.empty()) throw Error(ErrorCode::kUnavailable, failure_);
+  if (!failure_.empty()) throw_failure();
 }
 
 void NcclCommunicator::require(ncclResult_t result, std::size_t device, const char* doing) {
   if (!has_failed(result)) return;
-  fail(library_->name() + " on " + gpu_name(locals_[device]) + ": " + doing + ": " +
-       library_->words(result, handles_->comms[device]));
+  fail(result, library_->name() + " on " + gpu_name(locals_[device]) + ": " + doing + ": " +
+                   library_->words(result, handles_->comms[device]));
 }
 
-void NcclCommunicator::fail(const std::string& reason) {
+void NcclCommunicator::fail(ncclResult_t result, const std::string& reason) {
   failure_ = reason;
-  throw Error(ErrorCode::kUnavailable, reason);
+  has_lost_peer_ = result == ncclRemoteError && size_ > static_cast<int>(locals_.size());
+  throw_failure();
+}
+
+void NcclCommunicator::throw_failure() const {
+  if (has_lost_peer_) throw PeerLost(failure_);
+  throw Error(ErrorCode::kUnavailable, failure_);
 }
 
 }  // namespace onesum::engine::nccl

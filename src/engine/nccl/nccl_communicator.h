@@ -62,7 +62,8 @@ class NcclCommunicator final : public Communicator {
   void require_usable() const;
   ncclResult_t call(const NativeWork& work, std::size_t piece, std::size_t device) const;
   void require(ncclResult_t result, std::size_t device, const char* doing);
-  [[noreturn]] void fail(const std::string& reason);
+  [[noreturn]] void fail(ncclResult_t result, const std::string& reason);
+  [[noreturn]] void throw_failure() const;
 
   const std::shared_ptr<const Library> library_;
   const std::shared_ptr<LaunchTurn> turn_;
@@ -73,6 +74,7 @@ class NcclCommunicator final : public Communicator {
   std::mutex mutex_;
   std::shared_ptr<Handles> handles_;  // null: not started, or aborted
   std::string failure_;               // empty: none
+  bool has_lost_peer_ = false;        // which is the failure
   std::atomic<bool> is_aborted_ = false;
 };
 

@@ -23,10 +23,17 @@ std::uint32_t add(std::uint32_t checksum, const void* memory, std::size_t bytes)
 
 }  // namespace
 
-std::uint32_t checksum_of(const Header& header, const std::byte* payload) noexcept {
+std::uint32_t checksum_of(const Header& header, std::span<const ucp_dt_iov_t> payload) noexcept {
   Header unmarked = header;
   unmarked.checksum = 0;
-  return ~add(add(~std::uint32_t{0}, &unmarked, sizeof unmarked), payload, header.bytes);
+  std::uint32_t checksum = add(~std::uint32_t{0}, &unmarked, sizeof unmarked);
+  std::size_t left = header.bytes;
+  for (const ucp_dt_iov_t& stretch : payload) {
+    const std::size_t bytes = std::min(left, stretch.length);
+    checksum = add(checksum, stretch.buffer, bytes);
+    left -= bytes;
+  }
+  return ~checksum;
 }
 
 }  // namespace onesum::engine::ucx

@@ -12,6 +12,9 @@
 
 namespace onesum::engine::ucx {
 
+// A message in parts: first its header, then the stretches of its payload.
+using Parts = std::vector<ucp_dt_iov_t>;
+
 // A receive of one message; UCX holds its address while it is under way.
 struct Receive {
   std::size_t* receives = nullptr;  // the transport's count of receives under way
@@ -19,6 +22,7 @@ struct Receive {
   ucs_status_t status = UCS_INPROGRESS;
   ucp_tag_recv_info_t info{};          // if the status is UCS_OK
   Arrival verdict = Arrival::kNotYet;  // once somebody asked for it
+  Parts parts{};                       // of a message that is lent
 };
 
 // One copy of the outbox to a peer; UCX holds its address while messages are under way.
@@ -27,6 +31,7 @@ struct Copy {
   std::size_t messages = 0;      // of these from this copy
   std::uint64_t used = 0;        // one more than the last beat that used it; 0: none
   std::uint64_t told = 0;        // beats we had finished when we sent the last of them
+  std::deque<Parts> parts{};     // of messages that are lent, by number; addresses stay while they grow
 };
 
 struct Peer {

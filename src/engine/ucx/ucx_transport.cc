@@ -24,6 +24,29 @@ using ucx::Header;
 using ucx::Peer;
 using ucx::Receive;
 
+// A message as UCX takes it.
+struct Content {
+  explicit Content(std::span<std::byte> memory = {}) : buffer(memory.data()), count(memory.size()) {}
+  explicit Content(ucx::Parts& parts)
+      : buffer(parts.data()), count(parts.size()), datatype(ucp_dt_make_iov()) {}
+
+  void* buffer;
+  std::size_t count;
+  ucp_datatype_t datatype = ucp_dt_make_contig(1);
+};
+
+void fill(ucx::Parts& parts, std::byte* header, const Place& place, std::span<const Stretch> payload) {
+  std::size_t bytes = 0;
+  parts.assign({{header, kMessageHeader}});
+  for (const Stretch& stretch : payload) {
+    parts.push_back({stretch.data(), stretch.size()});
+    bytes += stretch.size();
+  }
+  if (bytes == place.bytes) return;
+  throw Error(ErrorCode::kInternal, "UCX transport: " + std::to_string(bytes) +
+                                        " bytes lent for a message of " + std::to_string(place.bytes));
+}
+
 constexpr std::chrono::milliseconds kPatience{900};  // of quit()
 constexpr std::chrono::milliseconds kPatienceWithReceives{5};
 
@@ -55,9 +78,14 @@ class Implementation final : public UcxTransport {
   void connect(std::span<const std::string> addresses) override;
   std::optional<int> unanswered() const noexcept override;
   std::optional<PeerFailure> failure() const override;
+  std::vector<std::string> memory_types() const override { return worker_.memory_types(); }
   bool damage_next(int peer) noexcept override;
 
   const Limits& limits() const noexcept override { return options_.limits; }
+  // Such as copy what they send by themselves, so that nothing reads or writes it but progress().
+  NearBoxes near_boxes(int /*peer*/) const noexcept override {
+    return {.lends = options_.transports == "tcp"};
+  }
   std::byte* outbox(Box box, int peer, unsigned phase) noexcept override {
     return box == Box::kPair ? boxes_.outbox(peer, phase) : nullptr;
   }
@@ -67,6 +95,9 @@ class Implementation final : public UcxTransport {
   void begin(const Beat& beat, std::span<const Place> incoming) override;
   bool may_send(const Beat& beat, int peer) noexcept override;
   void send(const Beat& beat, const Place& place) override;
+  void send_from(const Beat& beat, const Place& place, std::span<const Stretch> payload) override;
+  bool is_taken(const Beat& beat) noexcept override;
+  void receive_into(const Beat& beat, const Place& place, std::span<const Stretch> payload) override;
   Arrival arrival(const Beat& beat, const Place& place) override;
   void finish(const Beat& beat) override;
   bool is_flushed() noexcept override;
@@ -82,11 +113,13 @@ class Implementation final : public UcxTransport {
   }
   void require_place(const Place& place) const;
   void open(int rank, const std::string& address);
+  Receive& receive_of(const Beat& beat, const Place& place);
   void post_receive(const Beat& beat, const Place& place);
+  Copy& write_header(const Beat& beat, const Place& place, std::span<const ucp_dt_iov_t> payload);
   void post_credit(Peer& peer);
   void send_credit(Peer& peer);
-  void start(Receive& receive, std::span<std::byte> memory, ucx::Tag tag, ucx::Tag mask);
-  void start(Copy& copy, Peer& peer, std::span<const std::byte> message, ucx::Tag tag);
+  void start(Receive& receive, const Content& content, ucx::Tag tag, ucx::Tag mask);
+  void start(Copy& copy, Peer& peer, const Content& content, ucx::Tag tag);
   Arrival judge(const Beat& beat, const Place& place, const Receive& receive);
   void take_credits();
   void start_flush() noexcept;
@@ -204,33 +237,49 @@ void Implementation::require_place(const Place& place) const {
 }
 
 void Implementation::begin(const Beat& beat, std::span<const Place> incoming) {
-  for (const Place& place : incoming) post_receive(beat, place);
+  for (const Place& place : incoming) {
+    if (!place.is_lent) post_receive(beat, place);
+  }
+}
+
+Receive& Implementation::receive_of(const Beat& beat, const Place& place) {
+  std::deque<Receive>& receives = peers_[static_cast<std::size_t>(place.peer)].receives[phase_of(beat)];
+  while (receives.size() <= place.number) receives.push_back({&receives_});
+  return receives[place.number];
 }
 
 void Implementation::post_receive(const Beat& beat, const Place& place) {
   require_place(place);
-  Peer& peer = peers_[static_cast<std::size_t>(place.peer)];
-  std::deque<Receive>& receives = peer.receives[phase_of(beat)];
-  while (receives.size() <= place.number) receives.push_back({&receives_});
   std::byte* memory = boxes_.inbox(place.peer, phase_of(beat)) + place.offset - kMessageHeader;
-  start(receives[place.number], {memory, kMessageHeader + place.bytes},
+  start(receive_of(beat, place), Content(std::span(memory, kMessageHeader + place.bytes)),
         ucx::data_tag(options_.epoch, place.peer, beat.number, place.number), ucx::kExactly);
-  peer.heard = beat.number + 1;
+  peers_[static_cast<std::size_t>(place.peer)].heard = beat.number + 1;
+}
+
+void Implementation::receive_into(const Beat& beat, const Place& place, std::span<const Stretch> payload) {
+  require_place(place);
+  Receive& receive = receive_of(beat, place);
+  fill(receive.parts, boxes_.inbox(place.peer, phase_of(beat)) + place.offset - kMessageHeader, place,
+       payload);
+  start(receive, Content(receive.parts), ucx::data_tag(options_.epoch, place.peer, beat.number, place.number),
+        ucx::kExactly);
+  peers_[static_cast<std::size_t>(place.peer)].heard = beat.number + 1;
 }
 
 // Always ends in the callback, because UCX 1.13 tells nothing of a message that it had already.
-void Implementation::start(Receive& receive, std::span<std::byte> memory, ucx::Tag tag, ucx::Tag mask) {
+void Implementation::start(Receive& receive, const Content& content, ucx::Tag tag, ucx::Tag mask) {
   receive.status = UCS_INPROGRESS;
   receive.verdict = Arrival::kNotYet;
   ++receives_;
   ucp_request_param_t param{};
-  param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
+  param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_DATATYPE |
                        UCP_OP_ATTR_FIELD_MEMORY_TYPE | UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
+  param.datatype = content.datatype;
   param.cb.recv = on_received;
   param.user_data = &receive;
   param.memory_type = UCS_MEMORY_TYPE_HOST;
   const ucs_status_ptr_t request =
-      ucp_tag_recv_nbx(worker_.get(), memory.data(), memory.size(), tag, mask, &param);
+      ucp_tag_recv_nbx(worker_.get(), content.buffer, content.count, tag, mask, &param);
   if (UCS_PTR_IS_ERR(request)) {
     --receives_;
     throw Error(ErrorCode::kInternal,
@@ -264,31 +313,63 @@ void Implementation::send(const Beat& beat, const Place& place) {
   require_place(place);
   Peer& peer = peers_[static_cast<std::size_t>(place.peer)];
   std::byte* payload = boxes_.outbox(place.peer, phase_of(beat)) + place.offset;
-  Header header{beat.number, beat.token, place.bytes, finished_};
-  if (options_.checksums) header.checksum = ucx::checksum_of(header, payload);
-  std::memcpy(payload - kMessageHeader, &header, sizeof header);
+  const ucp_dt_iov_t whole{payload, place.bytes};
+  Copy& copy = write_header(beat, place, {&whole, 1});
   if (peer.damages_next && place.bytes != 0) {
     peer.damages_next = false;
     payload[place.bytes / 2] ^= std::byte{0x10};
   }
-  Copy& copy = peer.copies[phase_of(beat)];
-  copy.used = beat.number + 1;
-  copy.told = finished_;
-  start(copy, peer, {payload - kMessageHeader, kMessageHeader + place.bytes},
+  start(copy, peer, Content(std::span(payload - kMessageHeader, kMessageHeader + place.bytes)),
         ucx::data_tag(options_.epoch, options_.rank, beat.number, place.number));
 }
 
+// A drill changes what is in the outbox, and nothing else.
+void Implementation::send_from(const Beat& beat, const Place& place, std::span<const Stretch> payload) {
+  require_place(place);
+  Peer& peer = peers_[static_cast<std::size_t>(place.peer)];
+  std::byte* box = boxes_.outbox(place.peer, phase_of(beat)) + place.offset;
+  if (peer.damages_next && place.bytes != 0) {
+    for (const Stretch& stretch : payload) box = std::ranges::copy(stretch, box).out;
+    return send(beat, place);
+  }
+  std::deque<ucx::Parts>& all = peer.copies[phase_of(beat)].parts;
+  while (all.size() <= place.number) all.emplace_back();
+  ucx::Parts& parts = all[place.number];
+  fill(parts, box - kMessageHeader, place, payload);
+  Copy& copy = write_header(beat, place, std::span(parts).subspan(1));
+  start(copy, peer, Content(parts), ucx::data_tag(options_.epoch, options_.rank, beat.number, place.number));
+}
+
+Copy& Implementation::write_header(const Beat& beat, const Place& place,
+                                   std::span<const ucp_dt_iov_t> payload) {
+  Header header{beat.number, beat.token, place.bytes, finished_};
+  if (options_.checksums) header.checksum = ucx::checksum_of(header, payload);
+  std::byte* box = boxes_.outbox(place.peer, phase_of(beat)) + place.offset;
+  std::memcpy(box - kMessageHeader, &header, sizeof header);
+  Copy& copy = peers_[static_cast<std::size_t>(place.peer)].copies[phase_of(beat)];
+  copy.used = beat.number + 1;
+  copy.told = finished_;
+  return copy;
+}
+
+bool Implementation::is_taken(const Beat& beat) noexcept {
+  return sends_ == 0 || std::ranges::all_of(peers_, [&](const Peer& peer) {
+           return peer.copies[phase_of(beat)].messages == 0;
+         });
+}
+
 // What cannot be sent is lost with its peer, which failure() tells.
-void Implementation::start(Copy& copy, Peer& peer, std::span<const std::byte> message, ucx::Tag tag) {
+void Implementation::start(Copy& copy, Peer& peer, const Content& content, ucx::Tag tag) {
   if (peer.endpoint == nullptr) return;
   ucp_request_param_t param{};
-  param.op_attr_mask =
-      UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+  param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_DATATYPE |
+                       UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+  param.datatype = content.datatype;
   param.cb.send = on_sent;
   param.user_data = &copy;
   param.memory_type = UCS_MEMORY_TYPE_HOST;
   const ucs_status_ptr_t request =
-      ucp_tag_send_nbx(peer.endpoint, message.data(), message.size(), tag, &param);
+      ucp_tag_send_nbx(peer.endpoint, content.buffer, content.count, tag, &param);
   ++started_;
   if (UCS_PTR_IS_PTR(request)) {
     ++copy.messages;
@@ -318,11 +399,16 @@ Arrival Implementation::judge(const Beat& beat, const Place& place, const Receiv
   if (receive.status == UCS_ERR_MESSAGE_TRUNCATED) return Arrival::kMismatch;
   if (receive.status != UCS_OK) return Arrival::kNotYet;  // it was given up
   if (receive.info.length < kMessageHeader) return Arrival::kCorrupt;
-  const std::byte* payload = boxes_.inbox(place.peer, phase_of(beat)) + place.offset;
+  std::byte* payload = boxes_.inbox(place.peer, phase_of(beat)) + place.offset;
   Header header;
   std::memcpy(&header, payload - kMessageHeader, sizeof header);
   if (header.bytes != receive.info.length - kMessageHeader) return Arrival::kCorrupt;
-  if (options_.checksums && ucx::checksum_of(header, payload) != header.checksum) return Arrival::kCorrupt;
+  if (options_.checksums) {
+    const ucp_dt_iov_t whole{payload, header.bytes};
+    const std::span<const ucp_dt_iov_t> stretches =
+        place.is_lent ? std::span(receive.parts).subspan(1) : std::span(&whole, 1);
+    if (ucx::checksum_of(header, stretches) != header.checksum) return Arrival::kCorrupt;
+  }
   if (header.beat != beat.number) return Arrival::kCorrupt;
   if (header.token != beat.token) return Arrival::kMismatch;
   if (header.bytes != place.bytes) return Arrival::kCorrupt;
@@ -348,12 +434,12 @@ void Implementation::finish(const Beat& beat) {
 
 void Implementation::send_credit(Peer& peer) {
   peer.told = finished_;
-  start(peer.credits, peer, {}, ucx::credit_tag(options_.epoch, options_.rank, finished_));
+  start(peer.credits, peer, Content(), ucx::credit_tag(options_.epoch, options_.rank, finished_));
 }
 
 void Implementation::post_credit(Peer& peer) {
   const int rank = static_cast<int>(&peer - peers_.data());
-  start(peer.credit, {}, ucx::credit_tag(options_.epoch, rank, 0), ucx::kAnyCount);
+  start(peer.credit, Content(), ucx::credit_tag(options_.epoch, rank, 0), ucx::kAnyCount);
 }
 
 void Implementation::take_credits() {
@@ -485,6 +571,11 @@ void Implementation::on_closed(void* request, ucs_status_t /*status*/, void* dat
 }  // namespace
 
 bool has_ucx() noexcept { return true; }
+
+UcxReport report_ucx() {
+  const ucx::Worker asked({1, "all", {}});
+  return {ucp_get_version_string(), asked.memory_types()};
+}
 
 std::unique_ptr<UcxTransport> make_ucx_transport(const UcxOptions& options) {
   return std::make_unique<Implementation>(options);

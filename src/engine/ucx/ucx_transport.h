@@ -14,6 +14,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "engine/transport.h"
 
@@ -58,6 +59,10 @@ class UcxTransport : public Transport {
   // knows who is still expected. May be asked after quit() too.
   virtual std::optional<PeerFailure> failure() const = 0;
 
+  // The kinds of memory that UCX reaches here, in its own words: "host", "cuda", … Outboxes and inboxes are
+  // host memory, whatever it says.
+  virtual std::vector<std::string> memory_types() const = 0;
+
   // For drills: the next message to this peer that has a payload travels with one byte of it changed after
   // its checksum was made. False if the peer is not reached through this transport.
   virtual bool damage_next(int peer) noexcept = 0;
@@ -65,6 +70,15 @@ class UcxTransport : public Transport {
 
 // Whether this build has UCX.
 bool has_ucx() noexcept;
+
+// What UCX says of itself where it may use every transport that it finds.
+struct UcxReport {
+  std::string version;  // empty: this build has none
+  std::vector<std::string> memory_types;
+};
+
+// Throws unavailable where it cannot be asked.
+UcxReport report_ucx();
 
 // Throws invalid_argument for options that cannot be, unavailable where UCX has no such transport or device,
 // and unimplemented in a build without UCX, naming what to install.

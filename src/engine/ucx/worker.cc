@@ -83,6 +83,13 @@ void Worker::make_context(const WorkerOptions& options) {
   }
 }
 
+std::vector<std::string> Worker::memory_types() const {
+  ucp_context_attr_t attributes{};
+  attributes.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
+  require(ucp_context_query(handles_->context, &attributes), "asking for the memory it reaches");
+  return names_of_memory_types(attributes.memory_types);
+}
+
 void Worker::make_worker() {
   ucp_worker_params_t params{};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
@@ -112,6 +119,14 @@ void Worker::abandon() noexcept {
   const std::lock_guard lock(mutex);
   handles_->next = std::exchange(first, handles_.get());
   handles_.release();  // NOLINT(bugprone-unused-return-value)
+}
+
+std::vector<std::string> names_of_memory_types(std::uint64_t types) {
+  std::vector<std::string> names;
+  for (int type = 0; type < UCS_MEMORY_TYPE_LAST; ++type) {
+    if ((types >> type & 1) != 0) names.emplace_back(ucs_memory_type_names[type]);
+  }
+  return names;
 }
 
 }  // namespace onesum::engine::ucx

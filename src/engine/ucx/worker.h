@@ -1,8 +1,10 @@
 // A UCX worker with its context: the one through which all messages of a transport go.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <ucp/api/ucp.h>
 
@@ -27,6 +29,8 @@ class Worker {
   ucp_worker_h get() const noexcept { return handles_->worker; }
   int event_fd() const noexcept { return event_fd_; }
   const std::string& address() const noexcept { return address_; }
+  // The kinds of memory that its transports reach: "host", "cuda", …
+  std::vector<std::string> memory_types() const;
 
   // All peers are connected: nobody else gets a connection from now on.
   void shut_doors() const noexcept { doors_.shut(); }
@@ -51,6 +55,9 @@ class Worker {
   std::string address_;
   Doors doors_;
 };
+
+// In UCX's words, of a set of its memory types (bit i: type i), in their order.
+std::vector<std::string> names_of_memory_types(std::uint64_t types);
 
 // `devices` with numeric addresses replaced by the names of the interfaces that have them. Throws
 // invalid_argument for an address that no interface of this machine has.

@@ -7,6 +7,8 @@ namespace onesum::engine {
 
 bool has_ucx() noexcept { return false; }
 
+UcxReport report_ucx() { return {}; }
+
 std::unique_ptr<UcxTransport> make_ucx_transport(const UcxOptions& /*options*/) {
   throw Error(
       ErrorCode::kUnimplemented,

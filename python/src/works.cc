@@ -1,0 +1,210 @@
+// Work and PreparedReduce.
+#include "works.h"
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+#include <nanobind/stl/chrono.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/vector.h>
+#include <unistd.h>
+
+#include <onesum/error.h>
+
+#include "bindings.h"
+#include "prepared.h"
+#include "read.h"
+#include "waiting.h"
+
+namespace onesum::python {
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kPatienceAtExit{5};
+constexpr std::chrono::milliseconds kSlice{100};  // between two looks for signals
+
+// All that may be under way; with the GIL.
+std::vector<std::weak_ptr<PendingWork>>& all_pending() {
+  static auto* const all = new std::vector<std::weak_ptr<PendingWork>>;  // never destroyed
+  return *all;
+}
+
+// Whether it is done by then.
+bool wait_until(Work& work, std::optional<steady_clock::time_point> deadline) {
+  const nb::gil_scoped_release unlocked;
+  for (;;) {
+    std::chrono::nanoseconds longest = kSlice;
+    if (deadline) longest = std::min(longest, std::chrono::nanoseconds(*deadline - steady_clock::now()));
+    if (work.wait_for(std::max(longest, std::chrono::nanoseconds(0)))) return true;
+    check_signals();
+    if (deadline && steady_clock::now() >= *deadline) return false;
+  }
+}
+
+void wait(PendingWork& self, TimeoutLike timeout) {
+  std::optional<steady_clock::time_point> deadline;
+  if (!timeout.object.is_none()) deadline = steady_clock::now() + read(timeout);
+  if (!wait_until(self.work(), deadline))
+    throw Error(ErrorCode::kDeadlineExceeded, "Work.wait: it is not done within the timeout, and goes on");
+  self.wait();
+}
+
+// Writes to an eventfd when it is done: who waits for it needs no thread and no GIL.
+void notify(PendingWork& self, int event_fd) {
+  const int own = ::dup(event_fd);
+  if (own < 0) throw nb::value_error("no such descriptor");
+  self.work().when_done([own] {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = ::write(own, &one, sizeof(one));
+    ::close(own);
+  });
+}
+
+int traverse_work(PyObject* self, visitproc visit, void* arg) noexcept {
+  Py_VISIT(Py_TYPE(self));
+  if (!nb::inst_ready(self)) return 0;
+  const auto& error = nb::inst_ptr<PendingWork>(self)->error();
+  if (error) Py_VISIT(error->value());
+  return 0;
+}
+
+PyType_Slot work_slots[] = {
+    {Py_tp_traverse, reinterpret_cast<void*>(traverse_work)},
+    {0, nullptr},
+};
+
+void bind_prepared(nb::module_& module) {
+  nb::class_<Prepared>(module, "PreparedReduce", R"(A reduction that runs again and again on the same arrays.
+
+>>> ops = onesum.ReductionToOneDevice()
+>>> a, b = np.ones(2), np.ones(2)
+>>> value = onesum.PerReplica([a, b])
+>>> prepared = ops.prepare(onesum.ReduceOp.SUM, [value], [value])
+>>> prepared.run(); prepared.run()
+>>> a
+array([4., 4.])
+)")
+      .def(
+          "run", [](Prepared& self) { waiting([&] { self.reduce.run(); }); }, R"(Runs it.
+
+>>> a, b = np.ones(2), np.ones(2)
+>>> onesum.ReductionToOneDevice().prepare(onesum.ReduceOp.SUM, [[a, b]], [[a, b]]).run()
+)")
+      .def(
+          "start", [](Prepared& self) { return pending(self.reduce.start(), self.cluster); },
+          R"(Runs it without waiting.
+
+>>> a, b = np.ones(2), np.ones(2)
+>>> work = onesum.ReductionToOneDevice().prepare(onesum.ReduceOp.SUM, [[a, b]], [[a, b]]).start()
+>>> work.wait()
+)");
+}
+
+}  // namespace
+
+PendingWork::PendingWork(Work work, Cluster cluster) : work_(std::move(work)), cluster_(std::move(cluster)) {}
+
+void PendingWork::wait() {
+  try {
+    work_->wait();
+  } catch (const PythonError& error) {
+    error_ = error;
+    throw;
+  }
+}
+
+PendingWork::~PendingWork() {
+  const nb::gil_scoped_release unlocked;
+  work_.reset();
+  cluster_.reset();
+}
+
+std::shared_ptr<PendingWork> pending(Work work, const Cluster& cluster) {
+  auto held = std::make_shared<PendingWork>(std::move(work), cluster);
+  auto& all = all_pending();
+  std::erase_if(all, [](const std::weak_ptr<PendingWork>& other) { return other.expired(); });
+  all.push_back(held);
+  return held;
+}
+
+bool are_works_under_way() noexcept {
+  return std::ranges::any_of(all_pending(), [](const std::weak_ptr<PendingWork>& other) {
+    const std::shared_ptr<PendingWork> held = other.lock();
+    return held && !held->work().is_done();
+  });
+}
+
+void finish_works() {
+  const auto deadline = steady_clock::now() + kPatienceAtExit;
+  for (const std::weak_ptr<PendingWork>& other : std::vector(all_pending())) {
+    const std::shared_ptr<PendingWork> held = other.lock();
+    if (held && !wait_until(held->work(), deadline)) {
+      const nb::gil_scoped_release unlocked;
+      Cluster(held->cluster()).close();
+    }
+  }
+}
+
+void bind_work(nb::module_& module) {
+  nb::class_<PendingWork>(module, "Work", nb::type_slots(work_slots),
+                          R"(A call under way. Dropping it waits for it.
+
+Where the interpreter ends first, it has five seconds; then its cluster is closed.
+
+>>> ops = onesum.ReductionToOneDevice()
+>>> work = ops.batch_reduce_async(onesum.ReduceOp.SUM, [([np.ones(2), np.ones(2)], "CPU:0")])
+>>> work.results()[0].numpy()
+array([2., 2.])
+
+In asyncio it is awaited:
+
+>>> import asyncio
+>>> async def main():
+...     return await ops.batch_reduce_async(onesum.ReduceOp.SUM, [([np.ones(2), np.ones(2)], "CPU:0")])
+>>> asyncio.run(main())[0].numpy()
+array([2., 2.])
+)")
+      .def(
+          "wait", &wait, nb::arg("timeout").none() = nb::none(),
+          nb::sig("def wait(self, timeout: float | datetime.timedelta | None = None) -> None"),
+          R"(Until done; raises what the call raised. After the timeout: DeadlineExceededError; the call goes on.
+
+>>> ops = onesum.ReductionToOneDevice()
+>>> ops.batch_reduce_async(onesum.ReduceOp.SUM, [([np.ones(2), np.ones(2)], "CPU:0")]).wait(timeout=10)
+)")
+      .def(
+          "is_done", [](PendingWork& self) { return self.work().is_done(); },
+          R"(Whether it is done.
+
+>>> ops = onesum.ReductionToOneDevice()
+>>> work = ops.batch_reduce_async(onesum.ReduceOp.SUM, [([np.ones(2), np.ones(2)], "CPU:0")])
+>>> work.wait(); work.is_done()
+True
+)")
+      .def(
+          "results",
+          [](PendingWork& self) {
+            wait_until(self.work(), {});
+            self.wait();
+            return self.work().results();
+          },
+          R"(Waits; empty for calls into the caller's memory.
+
+>>> ops = onesum.ReductionToOneDevice()
+>>> work = ops.batch_reduce_async(onesum.ReduceOp.SUM, [([np.ones(2), np.ones(2)], "CPU:0")])
+>>> len(work.results())
+1
+)")
+      .def("_notify", &notify, nb::arg("event_fd"))
+      .def(
+          "__await__",
+          [](nb::handle self) {
+            return nb::module_::import_("onesum._await").attr("results")(self).attr("__await__")();
+          },
+          nb::sig("def __await__(self) -> collections.abc.Generator[typing.Any, None, list[Mirrored]]"));
+  bind_prepared(module);
+}
+
+}  // namespace onesum::python

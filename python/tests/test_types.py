@@ -1,0 +1,109 @@
+"""Stubs: those in the package are what the extension has, and a type checker understands them."""
+
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import onesum
+
+PACKAGE = pathlib.Path(onesum.__file__).parent
+
+GOOD = """
+import asyncio
+import datetime
+import numpy as np
+import onesum
+
+ops: onesum.CrossDeviceOps = onesum.MultiWorkerAllReduce(
+    ["/job:worker/task:0", "/job:worker/task:1"], 1, all_reduce_spec=("pscpu/pscpu", 2, -1), num_packs=0
+)
+value = onesum.PerReplica([np.ones(2), onesum.Tensor(np.ones(2), "CPU:1")])
+options = onesum.CommunicationOptions(timeout=datetime.timedelta(seconds=3))
+result: onesum.Mirrored = ops.reduce(onesum.ReduceOp.SUM, value, "CPU:0", options)
+total: float = float(result.numpy().sum())
+many: list[onesum.Mirrored] = ops.batch_reduce(onesum.ReduceOp.MEAN, [(value, value), (value, "CPU:0")])
+
+
+async def main() -> list[onesum.Mirrored]:
+    return await ops.batch_reduce_async(onesum.ReduceOp.SUM, [(value, "CPU:0")])
+
+
+def largest(tensors: list[onesum.Tensor]) -> onesum.Tensor:
+    return tensors[0]
+
+
+def replica_fn(replica: onesum.ReplicaContext) -> onesum.Tensor:
+    return replica.all_reduce(onesum.ReduceOp.SUM, np.ones(2))
+
+
+one = onesum.ReductionToOneDevice(accumulation_fn=largest)
+strategy = onesum.MirroredStrategy(["CPU:0", "CPU:1"], one)
+with strategy.scope() as same:
+    variable = onesum.Variable("v", np.ones(2))
+values = same.run(replica_fn)
+text: str = ops.plan(onesum.ReduceOp.SUM, [(value, value)]).to_text()
+code: onesum.ErrorCode = onesum.InvalidArgumentError.code
+"""
+
+BAD = {
+    'ops.reduce("SUM", value, "CPU:0")': "arg-type",
+    "ops.reduce(onesum.ReduceOp.SUM, value)": "call-arg",
+    "ops.reduce(onesum.ReduceOp.SUM, value, 3)": "arg-type",
+    "number: int = ops.reduce(onesum.ReduceOp.SUM, value, value)": "assignment",
+    "ops.nothing()": "attr-defined",
+    'onesum.CommunicationOptions(timeout="soon")': "arg-type",
+    "strategy.run(3)": "arg-type",
+}
+
+
+def check(program, tmp_path):
+    file = tmp_path / "user.py"
+    file.write_text(program)
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), str(file)],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={"MYPYPATH": str(PACKAGE.parent), "PATH": "/usr/bin:/bin"},
+    )
+    return done.stdout
+
+
+def test_the_stub_is_what_the_extension_has(tmp_path):
+    file = tmp_path / "_core.pyi"
+    subprocess.run(
+        [sys.executable, "-m", "nanobind.stubgen", "-q", "-m", "onesum._core", "-o", str(file)], check=True
+    )
+    assert file.read_text() == (PACKAGE / "_core.pyi").read_text(), "write it anew: make python-stubs"
+
+
+def test_users_are_checked(tmp_path):
+    """Good programs pass, and every bad line is found."""
+    assert "Success" in check(GOOD, tmp_path)
+    said = check(GOOD + "".join(line + "\n" for line in BAD), tmp_path)
+    first = GOOD.count("\n") + 1
+    for number, (line, kind) in enumerate(BAD.items(), first):
+        assert any(f"user.py:{number}:" in one and f"[{kind}]" in one for one in said.splitlines()), (line, said)
+
+
+def test_everything_public_is_listed():
+    """Whatever the extension has is in onesum, and every public name of the C++ API is in the extension."""
+    from onesum import _core
+
+    public = {name for name in vars(_core) if not name.startswith("_")} - {"version"}
+    assert public <= set(onesum.__all__)
+    headers = pathlib.Path(__file__).parents[2] / "include" / "onesum"
+    if not headers.exists():
+        pytest.skip("the headers are not here")
+    import re
+
+    classes = set()
+    for header in headers.glob("*.h"):
+        classes |= set(re.findall(r"^(?:class|struct|enum class) (?:ONESUM_API )?(\w+)[^;]*\{$", header.read_text(), re.M))
+    # Python's own floats of 16 bits, what is for C++ only, and what Python has not got yet (README.md says so).
+    elsewhere = {"Float16", "BFloat16", "InterruptCheck"}
+    not_yet = {"Collective", "CollectiveKind", "CollectiveSpec", "PointToPoint"}
+    assert classes - elsewhere - not_yet <= set(onesum.__all__)
+    assert not not_yet & set(onesum.__all__)

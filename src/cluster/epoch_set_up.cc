@@ -1,0 +1,71 @@
+// What the members of an epoch tell each other before the first call: the part of epoch.h that sets up.
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <onesum/error.h>
+
+#include "cluster/epoch.h"
+
+namespace onesum::cluster {
+
+void Epoch::send_set_up(int rank, std::span<const std::byte> payload, std::span<const int> descriptors) {
+  const auto lock = links_->lock();
+  tell(rank, Tell::kSetUp, payload, descriptors);
+}
+
+void Epoch::meet(Clock::time_point deadline) {
+  for (int other = 0; other < size(); ++other) {
+    if (other != rank_) send_set_up(other, {});
+  }
+  auto lock = links_->lock();
+  std::vector<int> missing;
+  links_->wait(lock, deadline, [&] {
+    missing.clear();
+    for (int other = 0; other < size(); ++other) {
+      if (other != rank_ && member(other).set_up.empty()) missing.push_back(other);
+    }
+    const auto is_gone = [&](int other) { return member(other).state != State::kHere; };
+    return missing.empty() || std::ranges::any_of(missing, is_gone) || has_ended();
+  });
+  if (missing.empty()) {
+    for (int other = 0; other < size(); ++other) {
+      if (other != rank_) member(other).set_up.pop_front();
+    }
+    return;
+  }
+  for (const int other : missing) {
+    if (member(other).state == State::kLeft) {
+      throw Error(ErrorCode::kAborted, name_of(other) + " closed the cluster before any call");
+    }
+  }
+  lock.unlock();
+  if (has_ended()) throw_verdict();
+  throw Error(ErrorCode::kDeadlineExceeded,
+              fmt::format("{} did not come in time; {} waited for its group to be complete",
+                          name_of(missing.front()), name_of(rank_)));
+}
+
+Message Epoch::receive_set_up(int rank, Clock::time_point deadline) {
+  auto lock = links_->lock();
+  Member& from = member(rank);
+  links_->wait(lock, deadline,
+               [&] { return !from.set_up.empty() || from.state == State::kLeft || has_ended(); });
+  if (!from.set_up.empty()) {
+    Message message = std::move(from.set_up.front());
+    from.set_up.pop_front();
+    return message;
+  }
+  if (from.state == State::kLeft) {
+    judge_or_report({ErrorCode::kAborted, rank, 0, name_of(rank) + " closed the cluster before any call"});
+  } else if (!has_ended()) {
+    judge_or_report({ErrorCode::kDeadlineExceeded, rank, 0,
+                     fmt::format("{} did not hear of {} in time, while they were to get ready for calls",
+                                 name_of(rank_), name_of(rank))});
+  }
+  lock.unlock();
+  throw_verdict();
+}
+
+}  // namespace onesum::cluster
