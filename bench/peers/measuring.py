@@ -21,7 +21,7 @@ SIZES = f"4,{K},{16 * K},{256 * K},{M},{16 * M},{64 * M},{256 * M}"
 Section = collections.namedtuple("Section", "peers worlds mode what")
 SECTIONS = {
     "phys": Section("phys", "2", "sizes", "-"),
-    "shm": Section("ompi5 ompi4 mpich impi oneccl gloo tf_mwms", "2 4", "sizes", SIZES),
+    "shm": Section("ompi5 ompi4 mpich impi oneccl gloo tf_mwms slots", "2 4", "sizes", SIZES),
     "tcp": Section("ompi5 ompi4 mpich impi gloo ucx", "2 4", "sizes", SIZES),
     "tcp_cubic": Section("ompi5 ompi4 mpich impi gloo ucx", "2 4", "sizes", SIZES),
     "inproc": Section("tf torch numpy", "2 4", "sizes", f"4,{K},{M},{64 * M}"),
@@ -38,7 +38,7 @@ def can_run(peer, section):
     if section.startswith("inproc"):
         return base in systems.IN_ONE_PROCESS
     if base in systems.BOUNDS:
-        return peer in systems.UCX and section in ("tcp", "tcp_cubic")
+        return section in systems.SECTIONS_OF_BOUNDS[base] and (base != "ucx" or peer in systems.UCX)
     if section == "netns":
         return peer in [*systems.MPI, "gloo"]
     if section == "sets" and base == "oneccl":

@@ -6,7 +6,7 @@ import statistics
 
 K, M = 1 << 10, 1 << 20
 OURS = "onesum"
-BARE = "ucx"
+BARE = ("ucx", "slots")
 # In one process: the ways of others that leave the sum on every replica, as ours do.
 MIRRORED = ("inproc_reduce_mirrored", "inproc_batch_reduce", "inproc_sum_add_bcast")
 SETS = ("resnet50", "bert_base")
@@ -70,7 +70,7 @@ def contest(line):
 
 
 def is_bare(peer):
-    return peer.partition("+")[0] == BARE
+    return peer.partition("+")[0] in BARE
 
 
 def section_of(case):
@@ -78,7 +78,7 @@ def section_of(case):
 
 
 def bare_times(lines, noise):
-    """{(section, world, bytes): (time, way)} of bare UCX's best way."""
+    """{(section, world, bytes): (time, way)} of the best way of a bare exchange."""
     times = collections.defaultdict(list)
     for line in lines:
         if is_bare(line["peer"]):
@@ -96,7 +96,7 @@ Ratio = collections.namedtuple("Ratio", "case world bytes ours way best peer pee
 
 def ratios(lines, noise=0.06):
     """Our best way over the best peer's best way, for every case, world and size that both have; with the time of
-    bare UCX, which is no peer, or None."""
+    the bare exchange, which is no peer, or None."""
     times, bare = {}, bare_times(lines, noise)
     for line in lines:
         case = contest(line)
@@ -120,7 +120,7 @@ def ratios(lines, noise=0.06):
 def ratio_table(found):
     has_bare = any(r.bare for r in found)
     text = ["| case | world | bytes | onesum µs | best peer µs | which | rounds | ratio |"
-            + (" bare UCX µs | which | times bare UCX |" if has_bare else ""), "|---" * (11 if has_bare else 8) + "|"]
+            + (" bare µs | which | times bare |" if has_bare else ""), "|---" * (11 if has_bare else 8) + "|"]
     for r in found:
         bare = f" {r.bare:.2f} | {r.bare_way} | {r.ours / r.bare:.2f} |" if r.bare else " | | |" if has_bare else ""
         text.append(f"| {r.case} | {r.world} | {r.bytes} | {r.ours:.2f} | {r.best:.2f} | {r.peer} {r.peers_way} | "

@@ -80,7 +80,7 @@ def check_bare():
           {"tcp_in": ["3.00", "ucx+eager tcp_in_pieces", "2.00"],
            "tcp_out": ["3.00", "ucx+eager tcp_in_pieces", "3.00"], "tcp_cubic_in": ["", "", ""]})
     without = [one for one in LINES if not report.is_bare(one["peer"])]
-    check("columns without it", "UCX" in report.ratio_table(report.ratios(without)), False)
+    check("columns without it", "bare" in report.ratio_table(report.ratios(without)), False)
 
 
 def check_tables():
@@ -100,6 +100,8 @@ def check_choice():
     check("bare UCX", measuring.peers_of("tcp", ["ucx", "ucx+eager", "ucx+unknown"]), ["onesum", "ucx", "ucx+eager"])
     check("bare UCX elsewhere", [section for section in measuring.SECTIONS if section != "phys" and
                                  measuring.peers_of(section, ["ucx"])], ["tcp", "tcp_cubic"])
+    check("bare slots", [section for section in measuring.SECTIONS if section != "phys" and
+                         measuring.peers_of(section, ["slots"])], ["shm"])
     check("ways of bare UCX", measuring.with_ways(["onesum", "ucx", "ucx+eager"], 2, 2),
           ["onesum", "ucx", "ucx+eager"])
     check("as many cores", measuring.with_ways(["onesum", "mpich"], 2, 2), ["onesum", "mpich"])

@@ -61,7 +61,9 @@ MPI = {
 YIELDING = [*MPI, "oneccl"]  # which have a way +yield
 BETWEEN_PROCESSES = [*MPI, "oneccl", "gloo", "tf_mwms"]
 IN_ONE_PROCESS = ["tf", "torch", "numpy"]
-BOUNDS = ["ucx"]  # no systems: what one could not beat that is built on it
+# No systems, but bare exchanges: what one could not beat that goes the same way. And where they are measured.
+SECTIONS_OF_BOUNDS = {"ucx": ("tcp", "tcp_cubic"), "slots": ("shm",)}
+BOUNDS = [*SECTIONS_OF_BOUNDS]
 ALL = BETWEEN_PROCESSES + IN_ONE_PROCESS + BOUNDS
 
 # Of bare UCX: as it comes, and as onesum sets it.
@@ -132,6 +134,8 @@ def build(peer):
         if subprocess.run("pkg-config --exists ucx", shell=True, check=False).returncode:
             raise RuntimeError("needs libucx-dev and pkg-config")
         shell(f"g++ -O2 -std=c++20 {SOURCES}/ucx_exchange.cc $(pkg-config --cflags --libs ucx) -o {below('build/ucx')}")
+    if peer == "slots":
+        shell(f"g++ -O3 -march=native -std=c++20 {SOURCES}/shm_exchange.cc -o {below('build/slots')}")
     if peer == "phys":
         shell(f"gcc -O3 -march=native -pthread {SOURCES}/phys.c -o {below('build/phys')}")
 
@@ -217,8 +221,8 @@ def command(peer, world, case, mode, what, tcp=False):
             environment.update(CCL_YIELD="sched_yield", I_MPI_THREAD_YIELD="2")
         options = MPI["impi"]["tcp"] if tcp else ""
         return f"{MPI['impi']['run']} {options} -n {world} {below('build/oneccl')} {arguments}", environment
-    if base == "ucx":
-        return f"{below('build/ucx')} {peer} {case} {world} {what}", UCX[peer]
+    if base in BOUNDS:
+        return f"{below('build', base)} {peer} {case} {world} {what}", UCX.get(peer, {})
     if base == "gloo":
         port = str(free_ports(1)[0])
         ranks = [{"RANK": str(rank), "WORLD_SIZE": str(world), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}

@@ -1,41 +1,30 @@
 // The messages of an all-reduce and nothing else, by UCX: no sums, no copies but UCX's own. What an
 // all-reduce over UCX cannot beat. UCX's settings are in the environment; the ranks are started from here.
 //   ucx_exchange PEER CASE WORLD 4,1024,...
-// Every rank times every call; a sample is the slowest rank; one JSON line per size and way from rank 0.
 #include <algorithm>
-#include <atomic>
 #include <bit>
-#include <chrono>
-#include <csignal>
 #include <cstddef>
-#include <cstdio>
 #include <cstdlib>
-#include <new>
-#include <sstream>
 #include <string>
 #include <vector>
 
-#include <sched.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <ucp/api/ucp.h>
-#include <unistd.h>
+
+#include "bare.h"
 
 namespace {
 
-constexpr int kMostRanks = 64;
-constexpr int kMostReps = 5000;
+using bare::rank;
+using bare::require;
+using bare::world;
+
 constexpr std::size_t kPiece = 127 << 10;  // with UCX's headers within one of its segments of 128 KiB
 constexpr std::size_t kPieces = 4;         // under way at a time
 constexpr std::size_t kSmall = 64 << 10;   // up to here more bytes in fewer messages may be faster
 constexpr int kEmptyLooks = 10;            // before others get the core, where ranks are more than cores
 
-struct Shared {  // by all ranks
-  std::atomic<int> arrived{0};
-  int reps = 0;
-  char address[kMostRanks][1024] = {};
-  double us[kMostRanks][kMostReps] = {};
+struct Addresses {
+  char of[bare::kMostRanks][1024] = {};
 };
 
 struct Transfer {  // as many bytes to a rank as from it
@@ -46,42 +35,26 @@ struct Transfer {  // as many bytes to a rank as from it
 };
 using Step = std::vector<Transfer>;
 
-Shared* shared;
-int rank, world;
-bool yields;
-int barriers, under_way;
+Addresses* addresses;
+int under_way;
 ucp_worker_h worker;
 std::vector<ucp_ep_h> endpoints;
 
-void require(bool holds, const char* what) {
-  if (holds) return;
-  std::fprintf(stderr, "ucx_exchange: rank %d: %s\n", rank, what);
-  std::_Exit(1);
-}
-
 void require(ucs_status_t status) { require(status == UCS_OK, ucs_status_string(status)); }
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 template <typename Condition>
 void progress_until(Condition holds) {
   for (int empty = 0; !holds();) {
     if (ucp_worker_progress(worker) != 0) {
       empty = 0;
-    } else if (yields && ++empty > kEmptyLooks) {
+    } else if (bare::yields && ++empty > kEmptyLooks) {
       sched_yield();
     }
   }
 }
 
 // Those who wait help UCX to send what others wait for.
-void barrier() {
-  const int all = ++barriers * world;
-  ++shared->arrived;
-  progress_until([all] { return shared->arrived >= all; });
-}
+constexpr auto kProgressUntil = [](auto holds) { progress_until(holds); };
 
 // ---- connections ----
 
@@ -103,8 +76,8 @@ void tell_address() {
   ucp_address_t* address = nullptr;
   std::size_t length = 0;
   require(ucp_worker_get_address(worker, &address, &length));
-  require(length <= sizeof shared->address[rank], "an address too long");
-  std::copy_n(reinterpret_cast<const char*>(address), length, shared->address[rank]);
+  require(length <= sizeof addresses->of[rank], "an address too long");
+  std::copy_n(reinterpret_cast<const char*>(address), length, addresses->of[rank]);
   ucp_worker_release_address(worker, address);
 }
 
@@ -115,7 +88,7 @@ void connect() {
     ucp_ep_params_t params{};
     params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
                         UCP_EP_PARAM_FIELD_ERR_HANDLER;
-    params.address = reinterpret_cast<const ucp_address_t*>(shared->address[partner]);
+    params.address = reinterpret_cast<const ucp_address_t*>(addresses->of[partner]);
     params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
     params.err_handler.cb = [](void*, ucp_ep_h, ucs_status_t) {};  // requests end with the error
     require(ucp_ep_create(worker, &params, &endpoints[static_cast<std::size_t>(partner)]));
@@ -255,44 +228,6 @@ void check_call(Memory& memory, const std::vector<Step>& steps, std::size_t piec
   }
 }
 
-void print(const std::string& name, std::size_t bytes) {
-  std::vector<double> slowest(static_cast<std::size_t>(shared->reps));
-  for (std::size_t i = 0; i < slowest.size(); ++i) {
-    for (int of = 0; of < world; ++of) slowest[i] = std::max(slowest[i], shared->us[of][i]);
-  }
-  std::ranges::sort(slowest);
-  std::printf("{%s,\"world\":%d,\"bytes\":%zu,\"us_median\":%.2f,\"us_min\":%.2f,\"reps\":%zu}\n",
-              name.c_str(), world, bytes, slowest[slowest.size() / 2], slowest[0], slowest.size());
-  std::fflush(stdout);
-}
-
-void measure(const std::string& name, Memory& memory, const std::vector<Step>& steps, std::size_t piece) {
-  const char* set = std::getenv("BENCH_BUDGET");
-  const double budget = set != nullptr ? std::atof(set) : 0.3;
-  const std::size_t bytes = memory.tensor.size();
-  check_call(memory, steps, piece);
-  barrier();
-  const int warm = bytes < (1 << 20) ? 20 : 2;
-  double begin = 0;
-  for (int i = 0; i < 2 * warm; ++i) {  // the first ones are slower
-    if (i == warm) begin = now();
-    call(steps, piece);
-  }
-  if (rank == 0) {
-    shared->reps = static_cast<int>(std::clamp(budget * warm / (now() - begin), 5.0, double{kMostReps}));
-  }
-  barrier();
-  const int reps = shared->reps;
-  for (int i = 0; i < reps; ++i) {
-    begin = now();
-    call(steps, piece);
-    shared->us[rank][i] = (now() - begin) * 1e6;
-  }
-  barrier();
-  if (rank == 0) print(name, bytes);
-  barrier();
-}
-
 void measure_size(const std::string& peer, const std::string& section, std::size_t bytes) {
   const auto ranks = static_cast<std::size_t>(world);
   const bool is_small = bytes <= kSmall;
@@ -300,8 +235,12 @@ void measure_size(const std::string& peer, const std::string& section, std::size
                 std::vector<std::byte>(is_small ? (ranks - 1) * bytes : bytes)};
   const auto measure_way = [&](const char* ending, const std::vector<Step>& steps) {
     const std::string name = "\"peer\":\"" + peer + "\",\"case\":\"" + section + ending;
-    measure(name + "\"", memory, steps, bytes);
-    if (steps[0][0].bytes > kPiece) measure(name + "_pieces\"", memory, steps, kPiece);
+    const auto measure_in = [&](std::size_t piece, const char* last) {
+      check_call(memory, steps, piece);
+      bare::measure(name + last, bytes, [&] { call(steps, piece); }, kProgressUntil);
+    };
+    measure_in(bytes, "\"");
+    if (steps[0][0].bytes > kPiece) measure_in(kPiece, "_pieces\"");
   };
   if (world == 2) {
     measure_way("_in", direct(memory));
@@ -319,19 +258,12 @@ void measure_size(const std::string& peer, const std::string& section, std::size
 }
 
 [[noreturn]] void be_rank(char** arguments) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  cpu_set_t cores;
-  sched_getaffinity(0, sizeof cores, &cores);
-  yields = world > CPU_COUNT(&cores);
   make_worker();
   tell_address();
-  barrier();
+  bare::barrier(kProgressUntil);
   connect();
-  std::stringstream sizes(arguments[4]);
-  for (std::string size; std::getline(sizes, size, ',');) {
-    measure_size(arguments[1], arguments[2], std::stoul(size));
-  }
-  barrier();
+  bare::for_each_size(arguments, measure_size);
+  bare::barrier(kProgressUntil);
   std::_Exit(0);  // a connection that is closed disturbs those who still look
 }
 
@@ -339,19 +271,6 @@ void measure_size(const std::string& peer, const std::string& section, std::size
 
 int main(int argc, char** argv) {
   if (argc < 5) return 2;
-  world = std::atoi(argv[3]);
-  require(world >= 2 && world <= kMostRanks, "expected 2 to 64 ranks");
-  void* memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  require(memory != MAP_FAILED, "no memory");
-  shared = new (memory) Shared;
-  for (rank = 0; rank < world; ++rank) {
-    const pid_t process = fork();
-    require(process >= 0, "cannot fork");
-    if (process == 0) be_rank(argv);
-  }
-  for (int i = 0; i < world; ++i) {  // the end of one that fails is the end of all
-    int status = 0;
-    if (wait(&status) < 0 || status != 0) return 1;
-  }
-  return 0;
+  addresses = bare::make_shared<Addresses>();
+  return bare::run_ranks(argv, be_rank);
 }
