@@ -1,6 +1,8 @@
 #include "read.h"
 
-#include <nanobind/stl/chrono.h>
+#include <algorithm>
+#include <cmath>
+
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 
@@ -22,6 +24,12 @@ bool is_sequence(nb::handle object) {
           !nb::isinstance<nb::bytes>(object));
 }
 
+// An array, or a value with several components, has items too, but is one thing.
+bool is_one_value(nb::handle object) {
+  return PyObject_CheckBuffer(object.ptr()) != 0 || nb::hasattr(object, "__dlpack__") ||
+         nb::isinstance<DistributedValues>(object);
+}
+
 // A tuple or list of the items.
 nb::object items_of(nb::handle given, const char* what, const char* expected) {
   if (!is_sequence(given)) refuse(what, given, expected);
@@ -38,6 +46,22 @@ auto for_each(nb::handle given, const char* what, const char* expected, const Fn
   read.reserve(static_cast<std::size_t>(count));
   for (Py_ssize_t i = 0; i < count; ++i)
     read.push_back(fn(PySequence_Fast_GET_ITEM(items.ptr(), i), static_cast<std::size_t>(i)));
+  return read;
+}
+
+// Python's integers, NumPy's, and whatever else says that it is one.
+template <class Integer>
+Integer read_integer(nb::handle item, const char* what, const char* expected) {
+  const nb::object number = nb::steal(PyNumber_Index(item.ptr()));
+  if (!number.is_valid()) {
+    PyErr_Clear();
+    refuse(what, item, expected);
+  }
+  Integer read{};
+  if (!nb::try_cast(number, read)) {
+    throw nb::value_error(
+        (std::string(what) + ": " + nb::str(number).c_str() + " found; expected " + expected).c_str());
+  }
   return read;
 }
 
@@ -97,15 +121,16 @@ Device read(DeviceLike given, const char* what) {
 }
 
 std::vector<Device> read(DevicesLike given, const char* what) {
-  return for_each(given.object, what, "a sequence of devices",
+  return for_each(given.object, what, "a list of devices, such as [\"CPU:0\"]",
                   [&](nb::handle item, std::size_t) { return read(DeviceLike{item}, what); });
 }
 
 std::vector<std::string> read_names(DevicesLike given, const char* what) {
-  return for_each(given.object, what, "a sequence of devices", [&](nb::handle item, std::size_t) {
-    std::string text;
-    return nb::try_cast(item, text) ? text : read(DeviceLike{item}, what).to_string();
-  });
+  return for_each(given.object, what, "a list of devices, such as [\"CPU:0\"]",
+                  [&](nb::handle item, std::size_t) {
+                    std::string text;
+                    return nb::try_cast(item, text) ? text : read(DeviceLike{item}, what).to_string();
+                  });
 }
 
 DType read(DTypeLike given) {
@@ -120,27 +145,49 @@ Shape read(ShapeLike given) {
   constexpr const char* kExpected = "an onesum.Shape, or integers";
   std::int64_t one = 0;
   if (nb::isinstance<nb::int_>(given.object) && nb::try_cast(given.object, one)) return Shape({one});
-  const std::vector<std::int64_t> extents =
-      for_each(given.object, "shape", kExpected, [&](nb::handle item, std::size_t) {
-        const nb::object number = nb::steal(PyNumber_Index(item.ptr()));
-        if (!number.is_valid()) throw nb::python_error();
-        return nb::cast<std::int64_t>(number);
-      });
+  const std::vector<std::int64_t> extents = for_each(
+      given.object, "shape", kExpected,
+      [&](nb::handle item, std::size_t) { return read_integer<std::int64_t>(item, "shape", kExpected); });
   return Shape(extents);
 }
 
 std::chrono::nanoseconds read(TimeoutLike given) {
-  std::chrono::nanoseconds time{};
-  if (nb::isinstance<nb::bool_>(given.object) || !nb::try_cast(given.object, time)) {
-    const nb::object number = nb::steal(PyNumber_Float(given.object.ptr()));
-    if (!number.is_valid()) {
-      PyErr_Clear();
-      refuse("timeout", given.object, "seconds or a datetime.timedelta");
-    }
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(
-        std::chrono::duration<double>(nb::cast<double>(number)));
+  constexpr const char* kExpected = "seconds or a datetime.timedelta";
+  constexpr double kForEver = 1e9;  // seconds; clocks can still add it
+  const bool is_delta = nb::hasattr(given.object, "total_seconds");
+  const nb::object seconds =
+      is_delta ? nb::object(given.object.attr("total_seconds")()) : nb::borrow(given.object);
+  // Text that reads as a number is no number.
+  const nb::object number =
+      nb::steal(PyNumber_Check(seconds.ptr()) != 0 ? PyNumber_Float(seconds.ptr()) : nullptr);
+  if (!number.is_valid()) {
+    PyErr_Clear();
+    refuse("timeout", given.object, kExpected);
   }
-  return time;
+  const auto wanted = nb::cast<double>(number);
+  if (std::isnan(wanted)) throw nb::value_error("timeout: nan found; expected seconds");
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::duration<double>(std::clamp(wanted, -kForEver, kForEver)));
+}
+
+std::optional<std::chrono::milliseconds> read_timeout(TimeoutLike given) {
+  if (given.object.is_none()) return {};
+  return std::chrono::ceil<std::chrono::milliseconds>(read(given));
+}
+
+std::vector<std::vector<std::size_t>> read(SplitsLike given) {
+  constexpr const char* kExpected = "for each replica of this process a sequence of numbers of elements";
+  return for_each(given.object, "splits", kExpected, [&](nb::handle replica, std::size_t) {
+    return for_each(replica, "splits", kExpected, [](nb::handle item, std::size_t) {
+      return read_integer<std::size_t>(item, "splits", "numbers of elements");
+    });
+  });
+}
+
+std::vector<int> read(RanksLike given) {
+  constexpr const char* kExpected = "a sequence of ranks";
+  return for_each(given.object, "ranks", kExpected,
+                  [&](nb::handle item, std::size_t) { return read_integer<int>(item, "ranks", kExpected); });
 }
 
 AllReduceSpecs read(SpecsLike given) {
@@ -152,9 +199,11 @@ AllReduceSpecs read(SpecsLike given) {
                   [](nb::handle item, std::size_t) { return read_line(item); });
 }
 
-Tensor read(ArrayLike given, const Device& device, const char* what) {
-  if (nb::isinstance<Tensor>(given.object)) return *nb::inst_ptr<Tensor>(given.object);
-  return tensor_of(given.object, device, Access::kRead, what);
+Tensor read(ArrayLike given, const Device& device, Access access, const char* what) {
+  if (!nb::isinstance<Tensor>(given.object)) return tensor_of(given.object, device, access, what);
+  const Tensor& tensor = *nb::inst_ptr<Tensor>(given.object);
+  check_access(tensor, access, what);
+  return tensor;
 }
 
 Value read(ValueLike given, const Device& device, Access access, const char* what) {
@@ -174,11 +223,12 @@ Value read(ValueLike given, const Device& device, Access access, const char* wha
 
 std::vector<Value> read_components(ValuesLike given, const std::optional<std::vector<Device>>& devices,
                                    Access access, const char* what) {
-  return for_each(given.object, what, "a sequence with a value for each replica",
-                  [&](nb::handle item, std::size_t i) {
-                    const Device& device = devices && i < devices->size() ? (*devices)[i] : cpu(i);
-                    return read(ValueLike{item}, device, access, what);
-                  });
+  constexpr const char* kExpected = "a list with a value for each replica";
+  if (is_one_value(given.object)) refuse(what, given.object, kExpected);
+  return for_each(given.object, what, kExpected, [&](nb::handle item, std::size_t i) {
+    const Device& device = devices && i < devices->size() ? (*devices)[i] : cpu(i);
+    return read(ValueLike{item}, device, access, what);
+  });
 }
 
 PerReplica read(PerReplicaLike given, Access access, const char* what) {
@@ -187,12 +237,15 @@ PerReplica read(PerReplicaLike given, Access access, const char* what) {
   if (nb::isinstance<Mirrored>(object)) return checked(*nb::inst_ptr<Mirrored>(object), access, what);
   if (nb::isinstance<Variable>(object)) return checked(*nb::inst_ptr<Variable>(object), access, what);
   if (nb::isinstance<nb::list>(object) || nb::isinstance<nb::tuple>(object))
-    return PerReplica(read_components(ValuesLike{object}, {}, access, what));
+    return nb::len(object) == 0 ? PerReplica()
+                                : PerReplica(read_components(ValuesLike{object}, {}, access, what));
   return PerReplica(std::vector<Value>{read(ValueLike{object}, cpu(0), access, what)});
 }
 
 std::vector<PerReplica> read(PerReplicasLike given, Access access, const char* what) {
-  return for_each(given.object, what, "a sequence of values",
+  constexpr const char* kExpected = "a list with a value for each tensor, such as [value]";
+  if (is_one_value(given.object)) refuse(what, given.object, kExpected);
+  return for_each(given.object, what, kExpected,
                   [&](nb::handle item, std::size_t) { return read(PerReplicaLike{item}, access, what); });
 }
 
@@ -212,6 +265,7 @@ Destination read(DestinationLike given) {
 ValueDestination read(PairLike given) {
   if (nb::isinstance<ValueDestination>(given.object)) return *nb::inst_ptr<ValueDestination>(given.object);
   constexpr const char* kExpected = "(value, destination)";
+  if (is_one_value(given.object)) refuse("pairs", given.object, kExpected);
   const nb::object fields = items_of(given.object, "pairs", kExpected);
   if (nb::len(fields) != 2) refuse("pairs", given.object, kExpected);
   const nb::object value = fields[0];
@@ -220,7 +274,9 @@ ValueDestination read(PairLike given) {
 }
 
 std::vector<ValueDestination> read(PairsLike given) {
-  return for_each(given.object, "pairs", "a sequence of (value, destination)",
+  constexpr const char* kExpected = "a list of pairs, such as [(value, destination)]";
+  if (is_one_value(given.object)) refuse("pairs", given.object, kExpected);
+  return for_each(given.object, "pairs", kExpected,
                   [](nb::handle item, std::size_t) { return read(PairLike{item}); });
 }
 

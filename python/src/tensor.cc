@@ -26,7 +26,7 @@ Tensor copy_of(ArrayLike values, ShapeLike shape, DeviceLike device) {
     array = numpy.attr("ascontiguousarray")(array).attr("reshape")(numpy.attr("shape")(array));
   }
   const Device wanted = read(device, "device");
-  Tensor tensor = read(ArrayLike{array}, cpu(0), "Tensor.from_").copied_to(wanted);
+  Tensor tensor = read(ArrayLike{array}, cpu(0), Access::kRead, "Tensor.from_").copied_to(wanted);
   return shape.object.is_none() ? tensor : tensor.reshaped(read(shape));
 }
 
@@ -193,7 +193,8 @@ if it is known. Arrays are on `device`.
             const Device where = read(device, "device");
             std::optional<Shape> dense;
             if (!dense_shape.object.is_none()) dense = read(dense_shape);
-            new (self) IndexedSlices{read(values, where, "values"), read(indices, where, "indices"), dense};
+            new (self) IndexedSlices{read(values, where, Access::kRead, "values"),
+                                     read(indices, where, Access::kRead, "indices"), dense};
           },
           nb::arg("values"), nb::arg("indices"), nb::arg("dense_shape").none() = nb::none(),
           nb::arg("device") = "CPU:0",

@@ -62,7 +62,7 @@ def test_messages_name_what_is_wrong(error, words, call):
     [
         ("destination: int found; expected a device string, a value or a variable", lambda ops: ops.reduce(SUM, [np.ones(1)], 3)),
         ("pairs: ndarray found; expected", lambda ops: ops.batch_reduce(SUM, [np.ones(1)])),
-        ("pairs: int found; expected a sequence of", lambda ops: ops.batch_reduce(SUM, 3)),
+        ("pairs: int found; expected a list of pairs, such as", lambda ops: ops.batch_reduce(SUM, 3)),
         ("device: float found", lambda ops: onesum.Tensor(np.ones(1), 3.0)),
         ("timeout: str found; expected seconds", lambda ops: onesum.CommunicationOptions(timeout="soon")),
         ("all_reduce_spec: int found", lambda ops: onesum.AllReduceSpecs(3)),
