@@ -26,11 +26,15 @@ void raise(const Error& error) {
 
 void translate(const std::exception_ptr& thrown, void*) {
   try {
-    std::rethrow_exception(thrown);
-  } catch (const Error& error) {
-    raise(error);
-  } catch (const PythonError& error) {
-    error.raise();
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const Error& error) {
+      raise(error);
+    } catch (const PythonError& error) {
+      error.raise();
+    }
+  } catch (nb::python_error& error) {  // a signal's handler may raise in the middle of this
+    error.restore();
   }
 }
 
