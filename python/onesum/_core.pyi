@@ -480,6 +480,10 @@ class Tensor:
 
     def __dlpack_device__(self) -> tuple[int, int]: ...
 
+    def __float__(self) -> float: ...
+
+    def __int__(self) -> int: ...
+
     def __len__(self) -> int: ...
 
     def __repr__(self) -> str: ...
@@ -613,6 +617,10 @@ class Mirrored(DistributedValues):
     def __dlpack__(self, **kwargs: Any) -> Any: ...
 
     def __dlpack_device__(self) -> tuple[int, int]: ...
+
+    def __float__(self) -> float: ...
+
+    def __int__(self) -> int: ...
 
     def __repr__(self) -> str: ...
 
@@ -1287,6 +1295,9 @@ class CrossDeviceOps:
         """
         The sum or mean (or what else the operation is) of all replicas, on every device of the destination.
 
+        value        the replicas: a list of arrays (on CPU:0, CPU:1, …), a PerReplica, a variable
+        destination  where results go: a device such as "CPU:0", or a value or variable, on whose devices they are then
+
         >>> ops = onesum.ReductionToOneDevice()
         >>> value = onesum.PerReplica([np.array([1.0, 2.0]), np.array([3.0, 4.0])])
         >>> ops.reduce(onesum.ReduceOp.MEAN, value, "CPU:0").numpy()
@@ -1295,7 +1306,7 @@ class CrossDeviceOps:
 
     def batch_reduce(self, op: ReduceOp, pairs: Sequence[onesum.typing.PairLike], options: CommunicationOptions | None = None) -> list[Mirrored]:
         """
-        The same for many values at once; results in the order of the pairs.
+        The same for many values at once; results in the order of the pairs (value, destination).
 
         >>> ops = onesum.ReductionToOneDevice()
         >>> pairs = [([np.ones(2), np.ones(2)], "CPU:0"), ([np.arange(3), np.arange(3)], "CPU:1")]

@@ -113,6 +113,9 @@ void bind_reductions(nb::class_<Ops>& type) {
           nb::arg("options").none() = nb::none(),
           R"(The sum or mean (or what else the operation is) of all replicas, on every device of the destination.
 
+value        the replicas: a list of arrays (on CPU:0, CPU:1, …), a PerReplica, a variable
+destination  where results go: a device such as "CPU:0", or a value or variable, on whose devices they are then
+
 >>> ops = onesum.ReductionToOneDevice()
 >>> value = onesum.PerReplica([np.array([1.0, 2.0]), np.array([3.0, 4.0])])
 >>> ops.reduce(onesum.ReduceOp.MEAN, value, "CPU:0").numpy()
@@ -120,7 +123,7 @@ array([2., 3.])
 )")
       .def("batch_reduce", &batch_reduce, nb::arg("op"), nb::arg("pairs"),
            nb::arg("options").none() = nb::none(),
-           R"(The same for many values at once; results in the order of the pairs.
+           R"(The same for many values at once; results in the order of the pairs (value, destination).
 
 >>> ops = onesum.ReductionToOneDevice()
 >>> pairs = [([np.ones(2), np.ones(2)], "CPU:0"), ([np.arange(3), np.arange(3)], "CPU:1")]

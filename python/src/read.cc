@@ -6,48 +6,10 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 
-#include <onesum/variable.h>
-
-#include "read_only.h"
+#include "reading.h"
 
 namespace onesum::python {
 namespace {
-
-[[noreturn]] void refuse(const std::string& what, nb::handle found, const char* expected) {
-  const std::string type = nb::cast<std::string>(nb::object(found.type().attr("__name__")));
-  throw nb::type_error((what + ": " + type + " found; expected " + expected).c_str());
-}
-
-bool is_sequence(nb::handle object) {
-  return nb::isinstance<nb::list>(object) || nb::isinstance<nb::tuple>(object) ||
-         (PySequence_Check(object.ptr()) != 0 && !nb::isinstance<nb::str>(object) &&
-          !nb::isinstance<nb::bytes>(object));
-}
-
-// An array, or a value with several components, has items too, but is one thing.
-bool is_one_value(nb::handle object) {
-  return PyObject_CheckBuffer(object.ptr()) != 0 || nb::hasattr(object, "__dlpack__") ||
-         nb::isinstance<DistributedValues>(object);
-}
-
-// A tuple or list of the items.
-nb::object items_of(nb::handle given, const char* what, const char* expected) {
-  if (!is_sequence(given)) refuse(what, given, expected);
-  PyObject* const items = PySequence_Fast(given.ptr(), "expected a sequence");
-  if (items == nullptr) throw nb::python_error();
-  return nb::steal(items);
-}
-
-template <class Fn>
-auto for_each(nb::handle given, const char* what, const char* expected, const Fn& fn) {
-  const nb::object items = items_of(given, what, expected);
-  const Py_ssize_t count = PySequence_Fast_GET_SIZE(items.ptr());
-  std::vector<decltype(fn(nb::handle(), std::size_t{}))> read;
-  read.reserve(static_cast<std::size_t>(count));
-  for (Py_ssize_t i = 0; i < count; ++i)
-    read.push_back(fn(PySequence_Fast_GET_ITEM(items.ptr(), i), static_cast<std::size_t>(i)));
-  return read;
-}
 
 // Python's integers, NumPy's, and whatever else says that it is one.
 template <class Integer>
@@ -63,25 +25,6 @@ Integer read_integer(nb::handle item, const char* what, const char* expected) {
         (std::string(what) + ": " + nb::str(number).c_str() + " found; expected " + expected).c_str());
   }
   return read;
-}
-
-void check_access(const Value& value, Access access, const char* what) {
-  if (access == Access::kRead) return;
-  const auto check = [&](const Tensor& tensor) {
-    if (tensor && is_read_only(tensor)) {
-      throw nb::value_error((std::string(what) + ": the memory on " + tensor.device().to_string() +
-                             " is read-only; results need memory that can be written")
-                                .c_str());
-    }
-  };
-  if (const auto* tensor = std::get_if<Tensor>(&value)) return check(*tensor);
-  check(std::get<IndexedSlices>(value).values);
-  check(std::get<IndexedSlices>(value).indices);
-}
-
-PerReplica checked(PerReplica value, Access access, const char* what) {
-  for (const Value& component : value.values()) check_access(component, access, what);
-  return value;
 }
 
 AllReduceSpec read_line(nb::handle given) {
@@ -106,6 +49,34 @@ bool is_one_line(nb::handle given) {
 }
 
 }  // namespace
+
+void refuse(const char* what, nb::handle found, const char* expected) {
+  const std::string type = nb::cast<std::string>(nb::object(found.type().attr("__name__")));
+  throw nb::type_error((std::string(what) + ": " + type + " found; expected " + expected).c_str());
+}
+
+void refuse_item(const char* what, std::size_t index, const nb::builtin_exception& error) {
+  const std::string_view name(what);
+  std::string_view message(error.what());
+  const bool is_named = message.starts_with(name);
+  if (is_named) message.remove_prefix(name.size());
+  const std::string text =
+      std::string(name) + "[" + std::to_string(index) + "]" + (is_named ? "" : ": ") + std::string(message);
+  throw nb::builtin_exception(error.type(), text.c_str());
+}
+
+bool is_sequence(nb::handle object) {
+  return nb::isinstance<nb::list>(object) || nb::isinstance<nb::tuple>(object) ||
+         (PySequence_Check(object.ptr()) != 0 && !nb::isinstance<nb::str>(object) &&
+          !nb::isinstance<nb::bytes>(object));
+}
+
+nb::object items_of(nb::handle given, const char* what, const char* expected) {
+  if (!is_sequence(given)) refuse(what, given, expected);
+  PyObject* const items = PySequence_Fast(given.ptr(), "expected a sequence");
+  if (items == nullptr) throw nb::python_error();
+  return nb::steal(items);
+}
 
 const Device& cpu(std::size_t index) {
   static auto* const all = new std::vector<Device>;  // with the GIL; never destroyed
@@ -197,87 +168,6 @@ AllReduceSpecs read(SpecsLike given) {
   if (is_one_line(given.object)) return read_line(given.object);
   return for_each(given.object, "all_reduce_spec", "text, or a sequence of (algorithm, shards, limit)",
                   [](nb::handle item, std::size_t) { return read_line(item); });
-}
-
-Tensor read(ArrayLike given, const Device& device, Access access, const char* what) {
-  if (!nb::isinstance<Tensor>(given.object)) return tensor_of(given.object, device, access, what);
-  const Tensor& tensor = *nb::inst_ptr<Tensor>(given.object);
-  check_access(tensor, access, what);
-  return tensor;
-}
-
-Value read(ValueLike given, const Device& device, Access access, const char* what) {
-  Value value;
-  if (nb::isinstance<Tensor>(given.object)) {
-    value = *nb::inst_ptr<Tensor>(given.object);
-  } else if (nb::isinstance<IndexedSlices>(given.object)) {
-    value = *nb::inst_ptr<IndexedSlices>(given.object);
-  } else if (nb::isinstance<Mirrored>(given.object)) {
-    value = static_cast<const Tensor&>(*nb::inst_ptr<Mirrored>(given.object));
-  } else {
-    return tensor_of(given.object, device, access, what);
-  }
-  check_access(value, access, what);
-  return value;
-}
-
-std::vector<Value> read_components(ValuesLike given, const std::optional<std::vector<Device>>& devices,
-                                   Access access, const char* what) {
-  constexpr const char* kExpected = "a list with a value for each replica";
-  if (is_one_value(given.object)) refuse(what, given.object, kExpected);
-  return for_each(given.object, what, kExpected, [&](nb::handle item, std::size_t i) {
-    const Device& device = devices && i < devices->size() ? (*devices)[i] : cpu(i);
-    return read(ValueLike{item}, device, access, what);
-  });
-}
-
-PerReplica read(PerReplicaLike given, Access access, const char* what) {
-  const nb::handle object = given.object;
-  if (nb::isinstance<PerReplica>(object)) return checked(*nb::inst_ptr<PerReplica>(object), access, what);
-  if (nb::isinstance<Mirrored>(object)) return checked(*nb::inst_ptr<Mirrored>(object), access, what);
-  if (nb::isinstance<Variable>(object)) return checked(*nb::inst_ptr<Variable>(object), access, what);
-  if (nb::isinstance<nb::list>(object) || nb::isinstance<nb::tuple>(object))
-    return nb::len(object) == 0 ? PerReplica()
-                                : PerReplica(read_components(ValuesLike{object}, {}, access, what));
-  return PerReplica(std::vector<Value>{read(ValueLike{object}, cpu(0), access, what)});
-}
-
-std::vector<PerReplica> read(PerReplicasLike given, Access access, const char* what) {
-  constexpr const char* kExpected = "a list with a value for each tensor, such as [value]";
-  if (is_one_value(given.object)) refuse(what, given.object, kExpected);
-  return for_each(given.object, what, kExpected,
-                  [&](nb::handle item, std::size_t) { return read(PerReplicaLike{item}, access, what); });
-}
-
-Destination read(DestinationLike given) {
-  const nb::handle object = given.object;
-  std::string_view text;
-  if (nb::isinstance<nb::str>(object) && nb::try_cast(object, text)) return text;
-  if (nb::isinstance<Destination>(object)) return *nb::inst_ptr<Destination>(object);
-  if (nb::isinstance<DistributedValues>(object)) return *nb::inst_ptr<DistributedValues>(object);
-  if (nb::isinstance<Variable>(object)) return *nb::inst_ptr<Variable>(object);
-  if (nb::isinstance<Tensor>(object)) return *nb::inst_ptr<Tensor>(object);
-  if (nb::isinstance<IndexedSlices>(object)) return *nb::inst_ptr<IndexedSlices>(object);
-  if (nb::isinstance<Device>(object)) return nb::inst_ptr<Device>(object)->to_string();
-  refuse("destination", object, "a device string, a value or a variable");
-}
-
-ValueDestination read(PairLike given) {
-  if (nb::isinstance<ValueDestination>(given.object)) return *nb::inst_ptr<ValueDestination>(given.object);
-  constexpr const char* kExpected = "(value, destination)";
-  if (is_one_value(given.object)) refuse("pairs", given.object, kExpected);
-  const nb::object fields = items_of(given.object, "pairs", kExpected);
-  if (nb::len(fields) != 2) refuse("pairs", given.object, kExpected);
-  const nb::object value = fields[0];
-  const nb::object destination = fields[1];
-  return {read(PerReplicaLike{value}, Access::kRead, "value"), read(DestinationLike{destination})};
-}
-
-std::vector<ValueDestination> read(PairsLike given) {
-  constexpr const char* kExpected = "a list of pairs, such as [(value, destination)]";
-  if (is_one_value(given.object)) refuse("pairs", given.object, kExpected);
-  return for_each(given.object, "pairs", kExpected,
-                  [](nb::handle item, std::size_t) { return read(PairLike{item}); });
 }
 
 }  // namespace onesum::python

@@ -57,6 +57,8 @@ nb::object as_array(const Tensor& tensor, nb::handle dtype, nb::handle copy) {
   return array.attr("astype")(wanted, nb::arg("copy") = must_copy);
 }
 
+nb::object only_element(const Tensor& tensor) { return numpy_array(tensor).attr("item")(); }
+
 std::string repr(const Tensor& tensor) {
   if (!tensor) return "Tensor()";
   return "Tensor(" + std::string(to_string(tensor.dtype())) + tensor.shape().to_string() + " on " +
@@ -147,6 +149,9 @@ void bind_reading(nb::class_<Tensor>& type) {
           nb::sig("def __dlpack__(self, *, stream: typing.Any = None, max_version: tuple[int, int] | None = "
                   "None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> typing.Any"))
       .def("__dlpack_device__", &dlpack_device, nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
+      // Without these Python would take the memory for text.
+      .def("__float__", [](const Tensor& self) { return nb::float_(only_element(self)); })
+      .def("__int__", [](const Tensor& self) { return nb::int_(only_element(self)); })
       .def("__len__",
            [](const Tensor& self) {
              if (self.shape().rank() == 0) throw nb::type_error("a scalar has no length");

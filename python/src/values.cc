@@ -120,6 +120,8 @@ array([1., 1.])
             return nb::cast(static_cast<const Tensor&>(self)).attr("__dlpack_device__")();
           },
           nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
+      .def("__float__", [](const Mirrored& self) { return nb::float_(numpy_array(self).attr("item")()); })
+      .def("__int__", [](const Mirrored& self) { return nb::int_(numpy_array(self).attr("item")()); })
       .def("__repr__", [](const Mirrored& self) { return repr("Mirrored", self); });
 }
 

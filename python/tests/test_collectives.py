@@ -224,9 +224,9 @@ ONE = np.ones(4)
         (ValueError, "7", lambda: Collective.all_gather([[ONE, ONE]], [np.empty(7)])),
         (ValueError, "float32", lambda: Collective.all_gather([[ONE, ONE]], [np.empty(8, np.float32)])),
         (ValueError, "2 splits for 1 replicas", lambda: Collective.all_to_all([ONE], [np.empty(4)], [[4], [4]])),
-        (ValueError, "splits: -1 found; expected", lambda: Collective.all_to_all([ONE], [np.empty(4)], [[-1]])),
-        (TypeError, "splits: int found; expected for each replica of this process", lambda: Collective.all_to_all([ONE], [np.empty(4)], [4])),
-        (TypeError, "splits: float found; expected numbers of elements", lambda: Collective.all_to_all([ONE], [np.empty(4)], [[4.0]])),
+        (ValueError, r"splits\[0\]\[0\]: -1 found; expected", lambda: Collective.all_to_all([ONE], [np.empty(4)], [[-1]])),
+        (TypeError, r"splits\[0\]: int found; expected for each replica of this process", lambda: Collective.all_to_all([ONE], [np.empty(4)], [4])),
+        (TypeError, r"splits\[0\]\[0\]: float found; expected numbers of elements", lambda: Collective.all_to_all([ONE], [np.empty(4)], [[4.0]])),
         (TypeError, r"values: ndarray found; expected a list with a value for each tensor, such as \[value\]", lambda: Collective.all_gather(ONE, [np.empty(4)])),
         (TypeError, "values: int found; expected a list with a value for each tensor", lambda: Collective.all_gather(3, [np.empty(4)])),
         (TypeError, "results: PerReplica found; expected a list", lambda: Collective.all_gather([ONE], onesum.PerReplica([ONE, ONE]))),
@@ -246,7 +246,7 @@ def test_read_only_arrays_are_inputs_only():
     result = np.zeros(4)
     onesum.ReductionToOneDevice().run(Collective.all_gather([[frozen, frozen]], [result]))
     assert result.tolist() == [1, 1, 1, 1]
-    with pytest.raises(ValueError, match="results: the array is read-only"):
+    with pytest.raises(ValueError, match=r"results\[0\]: the array is read-only"):
         Collective.broadcast([np.zeros(2)], [frozen])
 
 

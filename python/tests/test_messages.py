@@ -176,7 +176,7 @@ if rank != 1:
 try:
     cluster.group([0, 0.5], "no ranks")
 except TypeError as error:
-    assert "ranks: float found; expected a sequence of ranks" in str(error)
+    assert "ranks[1]: float found; expected a sequence of ranks" in str(error)
 assert cluster.group(np.array([rank]), "alone").size == 1
 cluster.barrier()
 print("good", rank)
