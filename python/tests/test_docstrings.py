@@ -3,6 +3,7 @@
 import doctest
 import enum
 import pathlib
+import re
 
 import numpy as np
 import pytest
@@ -73,6 +74,14 @@ for name in {OF_MESSAGES}:
     done = run_workers(program)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("good") == 2 * len(OF_MESSAGES) == 10
+
+
+def test_the_page_has_an_example_that_works(run_workers):
+    page = pathlib.Path(__file__).parents[2] / "docs" / "python.md"
+    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S)
+    assert len(blocks) == 1
+    done = run_workers(blocks[0] + 'print("good")\n', workers=4)
+    assert done.stdout.count("good") == 4, done.stdout + done.stderr
 
 
 def test_there_are_many():
