@@ -3,7 +3,7 @@
 // The kth send to a worker with a tag is what its kth recv from this one with that tag gets. Messages of
 // different workers, directions and tags do not wait for each other, nor for the calls on the cluster: each
 // of these ways is a group of two (Cluster::group), made when it is first used. The first failure on a way
-// ends it; every later message on it throws that failure.
+// ends it; every later message on it throws that failure. Closing the cluster ends the ways of this worker.
 #pragma once
 
 #include <memory>

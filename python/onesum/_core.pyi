@@ -1,6 +1,6 @@
 """The C++ library. Use the names in `onesum`."""
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 import datetime
 import enum
 from typing import Any, overload
@@ -39,17 +39,63 @@ class ErrorCode(enum.Enum):
     INTERNAL = 6
     """Report a bug."""
 
+@overload
+def to_string(code: ErrorCode) -> str:
+    """
+    The name of an ErrorCode, a DType or a CollectiveKind, as messages have it.
+
+    >>> onesum.to_string(onesum.ErrorCode.DEADLINE_EXCEEDED)
+    'deadline_exceeded'
+    """
+
+@overload
+def to_string(dtype: DType) -> str:
+    """
+    >>> onesum.to_string(onesum.DType.FLOAT32)
+    'float32'
+    """
+
+@overload
+def to_string(kind: CollectiveKind) -> str:
+    """
+    >>> onesum.to_string(onesum.CollectiveKind.ALL_TO_ALL)
+    'all_to_all'
+    """
+
 class ReduceOp(enum.Enum):
     """
     What becomes of the replicas of a value.
 
-    >>> list(onesum.ReduceOp)
-    [ReduceOp.SUM, ReduceOp.MEAN]
+    MIN and MAX are not of complex numbers, and only integers and bool have bits to combine; bool has no SUM and MEAN.
+
+    >>> a, b = np.array([6, 1]), np.array([3, 5])
+    >>> for op in onesum.ReduceOp:
+    ...     print(op.name, onesum.ReductionToOneDevice().reduce(op, [a, b], "CPU:0").numpy().tolist())
+    SUM [9, 6]
+    MEAN [4.5, 3.0]
+    PRODUCT [18, 5]
+    MIN [3, 1]
+    MAX [6, 5]
+    BIT_AND [2, 1]
+    BIT_OR [7, 5]
+    BIT_XOR [5, 4]
     """
 
     SUM = 0
 
     MEAN = 1
+
+    PRODUCT = 2
+
+    MIN = 3
+
+    MAX = 4
+
+    BIT_AND = 5
+
+    BIT_OR = 6
+
+    BIT_XOR = 7
 
 class Implementation(enum.Enum):
     """
@@ -245,6 +291,14 @@ class Shape:
 
     def __hash__(self) -> int: ...
 
+    def to_string(self) -> str:
+        """
+        The text.
+
+        >>> onesum.Shape((2, 3)).to_string()
+        '[2,3]'
+        """
+
     def __str__(self) -> str: ...
 
     def __repr__(self) -> str: ...
@@ -426,6 +480,10 @@ class Tensor:
 
     def __dlpack_device__(self) -> tuple[int, int]: ...
 
+    def __float__(self) -> float: ...
+
+    def __int__(self) -> int: ...
+
     def __len__(self) -> int: ...
 
     def __repr__(self) -> str: ...
@@ -560,6 +618,10 @@ class Mirrored(DistributedValues):
 
     def __dlpack_device__(self) -> tuple[int, int]: ...
 
+    def __float__(self) -> float: ...
+
+    def __int__(self) -> int: ...
+
     def __repr__(self) -> str: ...
 
 class PerReplica(DistributedValues):
@@ -568,12 +630,13 @@ class PerReplica(DistributedValues):
 
     Components are `Tensor`s, `IndexedSlices` or arrays; arrays are on `devices`, or on CPU:0, CPU:1, … if none are
     given. Where one is taken, a list of components, a `Mirrored`, a variable, or one component is taken too.
+    `PerReplica()` has none: what a worker passes that brings nothing to a call of several, or gets nothing of it.
 
     >>> onesum.PerReplica([np.ones(2), np.ones(2)], devices=["/task:0/device:CPU:0", "/task:1/device:CPU:0"])
     PerReplica(/task:0/device:CPU:0, /task:1/device:CPU:0)
     """
 
-    def __init__(self, values: onesum.typing.PerReplicaLike, devices: Sequence[onesum.typing.DeviceLike] | None = None) -> None: ...
+    def __init__(self, values: onesum.typing.PerReplicaLike = (), devices: Sequence[onesum.typing.DeviceLike] | None = None) -> None: ...
 
     def __repr__(self) -> str: ...
 
@@ -732,11 +795,13 @@ class Cluster:
         0
         """
 
-    def barrier(self) -> None:
+    def barrier(self, timeout: float | datetime.timedelta | None = None) -> None:
         """
-        Returns when all workers have called it.
+        Returns when all workers have called it, and all earlier calls on this cluster are done.
 
-        >>> onesum.Cluster.local().barrier()
+        timeout  in seconds, or a timedelta; None: 30 minutes. Then DeadlineExceededError names who did not come.
+
+        >>> onesum.Cluster.local().barrier(timeout=10)
         """
 
     def shrink(self, timeout: float | datetime.timedelta | None = None) -> Cluster:
@@ -759,9 +824,23 @@ class Cluster:
         """
         A cluster of some of the workers; the first of the ranks becomes 0.
 
+        All workers call it, each with the ranks of the cluster that it will be in.
+
         >>> workers = onesum.Cluster.embedded(["/job:worker/task:0", "/job:worker/task:1"], 1)
         >>> str(workers.split([1]).workers[0])
         '/job:worker/replica:0/task:1'
+        """
+
+    def group(self, ranks: Sequence[int], name: str, timeout: float | datetime.timedelta | None = None) -> Cluster:
+        """
+        The same without the others: only those of `ranks` call it, and wait for each other.
+
+        name     tells groups of the same workers apart that they make at the same time
+        timeout  in seconds, or a timedelta; None: 30 minutes
+
+        >>> workers = onesum.Cluster.embedded([f"/job:worker/task:{task}" for task in range(3)], 1)
+        >>> workers.group([2, 0], "the even ones").size
+        2
         """
 
     def close(self) -> None:
@@ -873,6 +952,192 @@ class Plan:
 
     def __str__(self) -> str: ...
 
+class CollectiveKind(enum.Enum):
+    """
+    What a Collective does.
+
+    >>> onesum.Collective.broadcast([np.ones(2)], [[np.zeros(2), np.zeros(2)]]).kind
+    CollectiveKind.BROADCAST
+    """
+
+    REDUCE = 0
+    """Every result gets the sum (or mean, …) of all replicas."""
+
+    BROADCAST = 1
+    """Every result gets the root's replica."""
+
+    REDUCE_SCATTER = 2
+    """
+    The sum of all replicas is shared out: every result gets the next part of it.
+    """
+
+    ALL_GATHER = 3
+    """Every result gets all replicas, one after the other."""
+
+    SCATTER = 4
+    """
+    The root's replica is shared out: every result gets the next part of it.
+    """
+
+    ALL_TO_ALL = 5
+    """
+    Every replica is shared out: every result gets its part of each, one after the other.
+    """
+
+def parse_collective_kind(text: str) -> CollectiveKind:
+    """
+    The kind of a name: "reduce", "reduce_scatter", ….
+
+    >>> onesum.parse_collective_kind("all_gather")
+    CollectiveKind.ALL_GATHER
+    """
+
+class Collective:
+    """
+    What is to be done with which arrays; CrossDeviceOps.run does it.
+
+    values[i] has this process's replicas of tensor i, results[i] the arrays of its results; one alone may be given
+    as it is. Replicas and results count over all workers in rank order. A worker that brings nothing, or gets
+    nothing, passes `PerReplica()` there. Where parts are handed out, numbers of elements must fit and shapes need
+    not. A result may be exactly the memory that it takes the place of; any other overlap is refused.
+
+    has_equal_parts  a promise of all workers that everyone's parts are equally large, which saves asking
+    receiver         the only worker that passes arrays for results; -1: whoever passes some
+
+    >>> a, b = np.array([1.0, 2.0]), np.array([3.0, 4.0])
+    >>> call = onesum.Collective.reduce_scatter(onesum.ReduceOp.SUM, [[a, b]], [[a[:1], b[1:]]])
+    >>> onesum.ReductionToOneDevice().run(call)
+    >>> a, b
+    (array([4., 2.]), array([3., 6.]))
+    """
+
+    @staticmethod
+    def reduce(op: ReduceOp, values: Sequence[onesum.typing.PerReplicaLike], results: Sequence[onesum.typing.PerReplicaLike], *, receiver: int = -1) -> Collective:
+        """
+        Every result gets the sum (or mean, …) of all replicas.
+
+        >>> a, b, largest = np.array([1, 5]), np.array([3, 2]), np.zeros(2, int)
+        >>> call = onesum.Collective.reduce(onesum.ReduceOp.MAX, [[a, b]], [largest])
+        >>> onesum.ReductionToOneDevice().run(call)
+        >>> largest
+        array([3, 5])
+        """
+
+    @staticmethod
+    def reduce_scatter(op: ReduceOp, values: Sequence[onesum.typing.PerReplicaLike], results: Sequence[onesum.typing.PerReplicaLike], *, has_equal_parts: bool = False) -> Collective:
+        """
+        The sum of all replicas is shared out; the parts are as large as the results.
+
+        >>> values, first, rest = [np.arange(3), np.arange(3)], np.zeros(1, int), np.zeros(2, int)
+        >>> call = onesum.Collective.reduce_scatter(onesum.ReduceOp.SUM, [values], [[first, rest]])
+        >>> onesum.ReductionToOneDevice().run(call)
+        >>> first, rest
+        (array([0]), array([2, 4]))
+        """
+
+    @staticmethod
+    def broadcast(values: Sequence[onesum.typing.PerReplicaLike], results: Sequence[onesum.typing.PerReplicaLike], root: int = 0) -> Collective:
+        """
+        Every result gets the root's replica. The root is a worker, which has one replica.
+
+        >>> a, b = np.zeros(2), np.zeros(2)
+        >>> onesum.ReductionToOneDevice().run(onesum.Collective.broadcast([np.ones(2)], [[a, b]]))
+        >>> a, b
+        (array([1., 1.]), array([1., 1.]))
+        """
+
+    @staticmethod
+    def scatter(values: Sequence[onesum.typing.PerReplicaLike], results: Sequence[onesum.typing.PerReplicaLike], root: int = 0, *, has_equal_parts: bool = False) -> Collective:
+        """
+        The root's replica is shared out; the parts are as large as the results.
+
+        >>> first, rest = np.zeros(1), np.zeros(2)
+        >>> onesum.ReductionToOneDevice().run(onesum.Collective.scatter([np.arange(3.0)], [[first, rest]]))
+        >>> first, rest
+        (array([0.]), array([1., 2.]))
+        """
+
+    @staticmethod
+    def all_gather(values: Sequence[onesum.typing.PerReplicaLike], results: Sequence[onesum.typing.PerReplicaLike], *, has_equal_parts: bool = False, receiver: int = -1) -> Collective:
+        """
+        Every result gets all replicas, one after the other.
+
+        >>> a, b, whole = np.zeros(1), np.ones(2), np.empty(3)
+        >>> onesum.ReductionToOneDevice().run(onesum.Collective.all_gather([[a, b]], [whole]))
+        >>> whole
+        array([0., 1., 1.])
+        """
+
+    @staticmethod
+    def all_to_all(values: Sequence[onesum.typing.PerReplicaLike], results: Sequence[onesum.typing.PerReplicaLike], splits: Sequence[Sequence[int]] = (), *, has_equal_parts: bool = False) -> Collective:
+        """
+        Every replica is shared out, each result gets its part of each: equal parts, or as `splits` say.
+
+        splits  of each replica of this process, how many elements each result gets; of one tensor only
+
+        >>> values, a, b = [np.array([1, 2, 3]), np.array([4, 5])], np.zeros(2, int), np.zeros(3, int)
+        >>> call = onesum.Collective.all_to_all([values], [[a, b]], splits=[[1, 2], [1, 1]])
+        >>> onesum.ReductionToOneDevice().run(call)
+        >>> a, b
+        (array([1, 4]), array([2, 3, 5]))
+        """
+
+    @property
+    def kind(self) -> CollectiveKind: ...
+
+    @property
+    def op(self) -> ReduceOp:
+        """Of REDUCE and REDUCE_SCATTER."""
+
+    @property
+    def root(self) -> int:
+        """Of BROADCAST and SCATTER: the worker whose value counts."""
+
+    @property
+    def values(self) -> list[PerReplica]: ...
+
+    @property
+    def results(self) -> list[PerReplica]: ...
+
+    @property
+    def splits(self) -> list[list[int]]:
+        """Of ALL_TO_ALL; empty: equal parts."""
+
+    @property
+    def has_equal_parts(self) -> bool: ...
+
+    @property
+    def receiver(self) -> int:
+        """Of REDUCE and ALL_GATHER; -1: whoever passes memory."""
+
+    def __repr__(self) -> str: ...
+
+class CollectiveSpec:
+    """
+    A Collective without the memory: for planning.
+
+    What is shared out is shared out as equally as can be. `root` counts the replicas of the tensor.
+
+    >>> tensor = onesum.ReduceSpec("float32", (1024,), ["CPU:0", "CPU:1"], ["CPU:0", "CPU:1"])
+    >>> spec = onesum.CollectiveSpec(onesum.CollectiveKind.ALL_GATHER, tensor)
+    >>> onesum.ReductionToOneDevice().plan(spec).pack_elements
+    [1024, 1024]
+    """
+
+    def __init__(self, kind: CollectiveKind, tensor: ReduceSpec, *, op: ReduceOp = ReduceOp.SUM, root: int = 0) -> None: ...
+
+    @property
+    def kind(self) -> CollectiveKind: ...
+
+    @property
+    def op(self) -> ReduceOp: ...
+
+    @property
+    def root(self) -> int: ...
+
+    @property
+    def tensor(self) -> ReduceSpec: ...
+
 class Work:
     """
     A call under way. Dropping it waits for it.
@@ -901,6 +1166,27 @@ class Work:
         >>> ops.batch_reduce_async(onesum.ReduceOp.SUM, [([np.ones(2), np.ones(2)], "CPU:0")]).wait(timeout=10)
         """
 
+    def wait_for(self, longest: float | datetime.timedelta) -> bool:
+        """
+        Whether it is done by then, in seconds or as a timedelta. Raises nothing of the call's.
+
+        >>> ops = onesum.ReductionToOneDevice()
+        >>> ops.batch_reduce_async(onesum.ReduceOp.SUM, [([np.ones(2), np.ones(2)], "CPU:0")]).wait_for(10)
+        True
+        """
+
+    def when_done(self, fn: Callable[[], object]) -> None:
+        """
+        Calls fn() once it is done: at once if it is, else on the thread that has done it.
+
+        It must not wait for other Works. What it raises goes to sys.unraisablehook.
+
+        >>> ops = onesum.ReductionToOneDevice()
+        >>> work = ops.batch_reduce_async(onesum.ReduceOp.SUM, [([np.ones(2), np.ones(2)], "CPU:0")])
+        >>> work.wait(); work.when_done(lambda: print("done"))
+        done
+        """
+
     def is_done(self) -> bool:
         """
         Whether it is done.
@@ -925,7 +1211,7 @@ class Work:
 
 class PreparedReduce:
     """
-    A reduction that runs again and again on the same arrays.
+    A reduction, or another Collective, that runs again and again on the same arrays.
 
     >>> ops = onesum.ReductionToOneDevice()
     >>> a, b = np.ones(2), np.ones(2)
@@ -995,7 +1281,7 @@ class CallReport:
 
 class CrossDeviceOps:
     """
-    Reductions and broadcasts across the devices of a cluster.
+    Reductions and other collectives across the devices of a cluster.
 
     The classes differ in their policy. Inputs are never modified, except where they are passed as results. Objects
     may be used from several threads; calls on one cluster run one after the other. Calls release the GIL, and
@@ -1007,7 +1293,10 @@ class CrossDeviceOps:
 
     def reduce(self, op: ReduceOp, value: onesum.typing.PerReplicaLike, destination: onesum.typing.DestinationLike, options: CommunicationOptions | None = None) -> Mirrored:
         """
-        The sum or mean of all replicas, on every device of the destination.
+        The sum or mean (or what else the operation is) of all replicas, on every device of the destination.
+
+        value        the replicas: a list of arrays (on CPU:0, CPU:1, …), a PerReplica, a variable
+        destination  where results go: a device such as "CPU:0", or a value or variable, on whose devices they are then
 
         >>> ops = onesum.ReductionToOneDevice()
         >>> value = onesum.PerReplica([np.array([1.0, 2.0]), np.array([3.0, 4.0])])
@@ -1017,7 +1306,7 @@ class CrossDeviceOps:
 
     def batch_reduce(self, op: ReduceOp, pairs: Sequence[onesum.typing.PairLike], options: CommunicationOptions | None = None) -> list[Mirrored]:
         """
-        The same for many values at once; results in the order of the pairs.
+        The same for many values at once; results in the order of the pairs (value, destination).
 
         >>> ops = onesum.ReductionToOneDevice()
         >>> pairs = [([np.ones(2), np.ones(2)], "CPU:0"), ([np.arange(3), np.arange(3)], "CPU:1")]
@@ -1073,6 +1362,7 @@ class CrossDeviceOps:
         array([2., 2.])
         """
 
+    @overload
     def prepare(self, op: ReduceOp, values: Sequence[onesum.typing.PerReplicaLike], results: Sequence[onesum.typing.PerReplicaLike], options: CommunicationOptions | None = None) -> PreparedReduce:
         """
         batch_reduce_into, validated and planned once, to run again and again on the same arrays.
@@ -1083,6 +1373,40 @@ class CrossDeviceOps:
         array([2., 2.])
         """
 
+    @overload
+    def prepare(self, call: Collective, options: CommunicationOptions | None = None) -> PreparedReduce:
+        """
+        A Collective, validated and planned once, to run again and again on the same arrays.
+
+        >>> a, b = np.ones(2), np.zeros(2)
+        >>> prepared = onesum.ReductionToOneDevice().prepare(onesum.Collective.broadcast([a], [b]))
+        >>> prepared.run(); a[0] = 7; prepared.run()
+        >>> b
+        array([7., 1.])
+        """
+
+    def run(self, call: Collective, options: CommunicationOptions | None = None) -> None:
+        """
+        A Collective, into arrays the caller has.
+
+        >>> a, b, whole = np.zeros(1), np.ones(2), np.empty(3)
+        >>> onesum.ReductionToOneDevice().run(onesum.Collective.all_gather([[a, b]], [whole]))
+        >>> whole
+        array([0., 1., 1.])
+        """
+
+    def start(self, call: Collective, options: CommunicationOptions | None = None) -> Work:
+        """
+        The same without waiting. Works run in call order.
+
+        >>> a, b = np.zeros(2), np.zeros(2)
+        >>> work = onesum.ReductionToOneDevice().start(onesum.Collective.broadcast([np.ones(2)], [[a, b]]))
+        >>> work.wait()
+        >>> b
+        array([1., 1.])
+        """
+
+    @overload
     def plan(self, op: ReduceOp, pairs: onesum.typing.PlannedLike, in_place: bool = False, options: CommunicationOptions | None = None) -> Plan:
         """
         What a call would do, without doing it: of pairs, or of ReduceSpecs, which need no memory.
@@ -1092,6 +1416,26 @@ class CrossDeviceOps:
         'canonical'
         """
 
+    @overload
+    def plan(self, call: Collective, options: CommunicationOptions | None = None) -> Plan:
+        """
+        The same of a Collective.
+
+        >>> call = onesum.Collective.all_gather([[np.ones(2), np.ones(2)]], [np.empty(4)])
+        >>> onesum.ReductionToOneDevice().plan(call).verify()
+        """
+
+    @overload
+    def plan(self, spec: CollectiveSpec, options: CommunicationOptions | None = None) -> Plan:
+        """
+        The same of a CollectiveSpec, which needs no memory.
+
+        >>> tensor = onesum.ReduceSpec("float32", 6, ["CPU:0", "CPU:1"], ["CPU:0", "CPU:1"])
+        >>> spec = onesum.CollectiveSpec(onesum.CollectiveKind.REDUCE_SCATTER, tensor)
+        >>> onesum.ReductionToOneDevice().plan(spec).verify()
+        """
+
+    @overload
     def explain(self, op: ReduceOp, pairs: onesum.typing.PlannedLike, in_place: bool = False, options: CommunicationOptions | None = None) -> str:
         """
         Why, in words.
@@ -1099,6 +1443,27 @@ class CrossDeviceOps:
         >>> ops = onesum.AllReduceCrossDeviceOps("auto")
         >>> value = onesum.PerReplica([np.ones(2), np.ones(2)])
         >>> print(ops.explain(onesum.ReduceOp.SUM, [(value, value)]))  # doctest: +ELLIPSIS
+        1 tensor...
+        """
+
+    @overload
+    def explain(self, call: Collective, options: CommunicationOptions | None = None) -> str:
+        """
+        The same of a Collective.
+
+        >>> call = onesum.Collective.all_gather([[np.ones(2), np.ones(2)]], [np.empty(4)])
+        >>> print(onesum.ReductionToOneDevice().explain(call))  # doctest: +ELLIPSIS
+        1 tensor...
+        """
+
+    @overload
+    def explain(self, spec: CollectiveSpec, options: CommunicationOptions | None = None) -> str:
+        """
+        The same of a CollectiveSpec.
+
+        >>> tensor = onesum.ReduceSpec("float32", 6, ["CPU:0", "CPU:1"], ["CPU:0", "CPU:1"])
+        >>> spec = onesum.CollectiveSpec(onesum.CollectiveKind.ALL_TO_ALL, tensor)
+        >>> print(onesum.ReductionToOneDevice().explain(spec))  # doctest: +ELLIPSIS
         1 tensor...
         """
 
@@ -1240,6 +1605,82 @@ class MultiWorkerAllReduce(AllReduceCrossDeviceOps):
     """
 
     def __init__(self, worker_devices: Sequence[onesum.typing.DeviceLike], num_gpus_per_worker: int, all_reduce_spec: onesum.typing.AllReduceSpecsLike = ('pscpu/pscpu', 2, -1), num_packs: int = 0, agg_small_grads_max_bytes: int = 0, agg_small_grads_max_group: int = 10, cluster: Cluster | None = None) -> None: ...
+
+class PointToPoint:
+    """
+    Messages from one worker process to another.
+
+    The kth send to a worker with a tag is what its kth recv from this one with that tag gets. Messages of different
+    workers, directions and tags do not wait for each other, nor for the calls on the cluster. The first failure on
+    such a way ends it. Of the options the timeout counts.
+
+    >>> cluster = onesum.Cluster.from_environment()  # of two workers
+    >>> messages, other = onesum.PointToPoint(cluster), 1 - cluster.rank
+    >>> array = np.empty(2, int)
+    >>> work = messages.start_recv(array, from_=other)
+    >>> messages.send(np.full(2, cluster.rank), to=other)
+    >>> work.wait()
+    >>> array[0] == other
+    np.True_
+    """
+
+    def __init__(self, cluster: Cluster) -> None: ...
+
+    def send(self, tensor: onesum.typing.ArrayLike, to: int, tag: int = 0, options: CommunicationOptions | None = None) -> None:
+        """
+        Returns when the array may be used again. The first one on a way waits for its recv.
+
+        >>> cluster = onesum.Cluster.from_environment()
+        >>> messages, array = onesum.PointToPoint(cluster), np.full(2, cluster.rank)
+        >>> if cluster.rank == 0:
+        ...     messages.send(array, to=1)
+        ... else:
+        ...     messages.recv(array, from_=0)
+        >>> array
+        array([0, 0])
+        """
+
+    def recv(self, tensor: onesum.typing.ArrayLike, from_: int, tag: int = 0, options: CommunicationOptions | None = None) -> None:
+        """
+        Waits for its send, of the same type and number of elements, and writes it into the array.
+
+        >>> cluster = onesum.Cluster.from_environment()
+        >>> messages, array = onesum.PointToPoint(cluster), np.full(2, cluster.rank)
+        >>> if cluster.rank == 0:
+        ...     messages.recv(array, from_=1, tag=7)
+        ... else:
+        ...     messages.send(array, to=0, tag=7)
+        >>> array
+        array([1, 1])
+        """
+
+    def start_send(self, tensor: onesum.typing.ArrayLike, to: int, tag: int = 0, options: CommunicationOptions | None = None) -> Work:
+        """
+        send without waiting.
+
+        >>> cluster = onesum.Cluster.from_environment()
+        >>> messages, other = onesum.PointToPoint(cluster), 1 - cluster.rank
+        >>> array = np.empty(2, int)
+        >>> work = messages.start_send(np.full(2, cluster.rank), to=other)
+        >>> messages.recv(array, from_=other)
+        >>> work.wait()
+        >>> array[0] == other
+        np.True_
+        """
+
+    def start_recv(self, tensor: onesum.typing.ArrayLike, from_: int, tag: int = 0, options: CommunicationOptions | None = None) -> Work:
+        """
+        recv without waiting.
+
+        >>> cluster = onesum.Cluster.from_environment()
+        >>> messages, other = onesum.PointToPoint(cluster), 1 - cluster.rank
+        >>> array = np.empty(2, int)
+        >>> work = messages.start_recv(array, from_=other)
+        >>> messages.send(np.full(2, cluster.rank), to=other)
+        >>> work.wait()
+        >>> array[0] == other
+        np.True_
+        """
 
 class ReplicaContext:
     """

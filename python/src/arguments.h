@@ -39,6 +39,9 @@ ONESUM_ARGUMENT(PlannedLike, "onesum.typing.PlannedLike")
 ONESUM_ARGUMENT(AccumulationLike, "onesum.typing.AccumulationFn")
 ONESUM_ARGUMENT(ReplicaFnLike, "onesum.typing.ReplicaFn")
 ONESUM_ARGUMENT(MergeFnLike, "onesum.typing.MergeFn")
+ONESUM_ARGUMENT(CallbackLike, "collections.abc.Callable[[], object]")
+ONESUM_ARGUMENT(SplitsLike, "collections.abc.Sequence[collections.abc.Sequence[int]]")
+ONESUM_ARGUMENT(RanksLike, "collections.abc.Sequence[int]")
 ONESUM_ARGUMENT(TimeoutLike, "float | datetime.timedelta")
 
 #undef ONESUM_ARGUMENT

@@ -135,8 +135,13 @@ Tensor tensor_of(nb::handle array, const Device& device, Access access, const ch
     const bool is_cpu = tensor.device().type() == "CPU";
     return is_cpu && tensor.device() != device ? renamed(tensor, device) : tensor;
   }
+  PyObject* const given = array.ptr();
+  const bool has_numbers = PyList_Check(given) != 0 || PyTuple_Check(given) != 0 ||
+                           PyLong_Check(given) != 0 || PyFloat_Check(given) != 0 ||
+                           PyComplex_Check(given) != 0;
   refuse_type(std::string(what) + ": " + class_name(array) +
-              " is no array; expected an onesum.Tensor, a NumPy array or an object with __dlpack__");
+              " is no array; expected an onesum.Tensor, a NumPy array or an object with __dlpack__" +
+              (has_numbers ? "; numpy.array(…) makes one" : ""));
 }
 
 std::optional<DType> numpy_dtype(nb::handle object) {

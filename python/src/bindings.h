@@ -19,9 +19,11 @@ void bind_values(nb::module_& module);
 void bind_variables(nb::module_& module);
 void bind_cluster(nb::module_& module);
 void bind_plan(nb::module_& module);
+void bind_collective(nb::module_& module);
 void bind_work(nb::module_& module);
 void bind_cross_device_ops(nb::module_& module);
 void bind_all_reduce(nb::module_& module);
+void bind_point_to_point(nb::module_& module);
 void bind_strategy(nb::module_& module);
 
 }  // namespace onesum::python

@@ -25,7 +25,8 @@ AccumulationFn caller_of(std::shared_ptr<Function> function) {
     return calling_python([&] {
       const nb::object arguments = nb::cast(std::vector<Tensor>(components.begin(), components.end()));
       const nb::object sum = nb::handle(object.get())(arguments);
-      return read(ArrayLike{sum}, components.front().device(), "what accumulation_fn returned");
+      return read(ArrayLike{sum}, components.front().device(), Access::kRead,
+                  "what accumulation_fn returned");
     });
   };
 }

@@ -55,14 +55,23 @@ Waits for all workers. Launchers: `onesum run`, TF_CONFIG, torchrun, Slurm, the 
 
 void bind_calls(nb::class_<Cluster>& type) {
   type.def(
-          "barrier", [](Cluster& self) { waiting([&] { self.barrier(); }); },
-          "Returns when all workers have called it.\n\n>>> onesum.Cluster.local().barrier()\n")
+          "barrier",
+          [](Cluster& self, TimeoutLike timeout) {
+            const auto longest = read_timeout(timeout);
+            waiting([&] { self.barrier(longest); });
+          },
+          nb::arg("timeout").none() = nb::none(),
+          nb::sig("def barrier(self, timeout: float | datetime.timedelta | None = None) -> None"),
+          R"(Returns when all workers have called it, and all earlier calls on this cluster are done.
+
+timeout  in seconds, or a timedelta; None: 30 minutes. Then DeadlineExceededError names who did not come.
+
+>>> onesum.Cluster.local().barrier(timeout=10)
+)")
       .def(
           "shrink",
           [](Cluster& self, TimeoutLike timeout) {
-            std::optional<std::chrono::milliseconds> longest;
-            if (!timeout.object.is_none())
-              longest = std::chrono::ceil<std::chrono::milliseconds>(read(timeout));
+            const auto longest = read_timeout(timeout);
             return waiting([&] { return self.shrink(longest); });
           },
           nb::arg("timeout").none() = nb::none(),
@@ -81,15 +90,36 @@ void bind_calls(nb::class_<Cluster>& type) {
 )")
       .def(
           "split",
-          [](Cluster& self, const std::vector<int>& ranks) {
-            return waiting([&] { return self.split(ranks); });
+          [](Cluster& self, RanksLike ranks) {
+            const std::vector<int> members = read(ranks);
+            return waiting([&] { return self.split(members); });
           },
-          nb::arg("ranks"), nb::sig("def split(self, ranks: collections.abc.Sequence[int]) -> Cluster"),
-          R"(A cluster of some of the workers; the first of the ranks becomes 0.
+          nb::arg("ranks"), R"(A cluster of some of the workers; the first of the ranks becomes 0.
+
+All workers call it, each with the ranks of the cluster that it will be in.
 
 >>> workers = onesum.Cluster.embedded(["/job:worker/task:0", "/job:worker/task:1"], 1)
 >>> str(workers.split([1]).workers[0])
 '/job:worker/replica:0/task:1'
+)")
+      .def(
+          "group",
+          [](Cluster& self, RanksLike ranks, std::string_view name, TimeoutLike timeout) {
+            const std::vector<int> members = read(ranks);
+            const auto longest = read_timeout(timeout);
+            return waiting([&] { return self.group(members, name, longest); });
+          },
+          nb::arg("ranks"), nb::arg("name"), nb::arg("timeout").none() = nb::none(),
+          nb::sig("def group(self, ranks: collections.abc.Sequence[int], name: str, "
+                  "timeout: float | datetime.timedelta | None = None) -> Cluster"),
+          R"(The same without the others: only those of `ranks` call it, and wait for each other.
+
+name     tells groups of the same workers apart that they make at the same time
+timeout  in seconds, or a timedelta; None: 30 minutes
+
+>>> workers = onesum.Cluster.embedded([f"/job:worker/task:{task}" for task in range(3)], 1)
+>>> workers.group([2, 0], "the even ones").size
+2
 )")
       .def(
           "close",

@@ -8,7 +8,9 @@
 #include <onesum/cross_device_ops.h>
 
 #include "bindings.h"
+#include "call_options.h"
 #include "callbacks.h"
+#include "planning.h"
 #include "prepared.h"
 #include "read.h"
 #include "waiting.h"
@@ -18,12 +20,6 @@ namespace onesum::python {
 namespace {
 
 using Ops = CrossDeviceOps;
-using Options = const CommunicationOptions*;
-
-const CommunicationOptions& or_default(Options options) {
-  static const CommunicationOptions kDefault;
-  return options == nullptr ? kDefault : *options;
-}
 
 Mirrored reduce(Ops& self, ReduceOp op, PerReplicaLike value, DestinationLike destination, Options options) {
   const PerReplica replicas = read(value, Access::kRead, "value");
@@ -74,27 +70,17 @@ Prepared prepare(Ops& self, ReduceOp op, PerReplicasLike values, PerReplicasLike
   return {waiting([&] { return self.prepare(op, given, into, or_default(options)); }), self.cluster()};
 }
 
-// What is planned is described by specs or, with memory, by pairs.
-std::optional<std::vector<ReduceSpec>> as_specs(PlannedLike given) {
-  std::vector<ReduceSpec> specs;
-  if (PySequence_Check(given.object.ptr()) == 0 || nb::len(given.object) == 0) return {};
-  if (!nb::isinstance<ReduceSpec>(nb::object(given.object[0]))) return {};
-  if (!nb::try_cast(given.object, specs)) throw nb::type_error("specs: expected ReduceSpecs only");
-  return specs;
+void run(Ops& self, const Collective& call, Options options) {
+  waiting([&] { self.run(call, or_default(options)); });
 }
 
-Plan plan(const Ops& self, ReduceOp op, PlannedLike planned, bool in_place, Options options) {
-  if (const auto specs = as_specs(planned))
-    return waiting([&] { return self.plan(op, *specs, in_place, or_default(options)); });
-  const std::vector<ValueDestination> pairs = read(PairsLike{planned.object});
-  return waiting([&] { return self.plan(op, pairs, or_default(options)); });
+std::shared_ptr<PendingWork> start(Ops& self, const Collective& call, Options options) {
+  Work work = waiting([&] { return self.start(call, or_default(options)); });
+  return pending(std::move(work), self.cluster());
 }
 
-std::string explain(const Ops& self, ReduceOp op, PlannedLike planned, bool in_place, Options options) {
-  if (const auto specs = as_specs(planned))
-    return waiting([&] { return self.explain(op, *specs, in_place, or_default(options)); });
-  const std::vector<ValueDestination> pairs = read(PairsLike{planned.object});
-  return waiting([&] { return self.explain(op, pairs, or_default(options)); });
+Prepared prepare_call(Ops& self, const Collective& call, Options options) {
+  return {waiting([&] { return self.prepare(call, or_default(options)); }), self.cluster()};
 }
 
 void bind_report(nb::module_& module) {
@@ -122,9 +108,13 @@ array([2., 2.])
 }
 
 void bind_reductions(nb::class_<Ops>& type) {
-  type.def("reduce", &reduce, nb::arg("op"), nb::arg("value"), nb::arg("destination"),
-           nb::arg("options").none() = nb::none(),
-           R"(The sum or mean of all replicas, on every device of the destination.
+  type.def(
+          "reduce", &reduce, nb::arg("op"), nb::arg("value"), nb::arg("destination"),
+          nb::arg("options").none() = nb::none(),
+          R"(The sum or mean (or what else the operation is) of all replicas, on every device of the destination.
+
+value        the replicas: a list of arrays (on CPU:0, CPU:1, …), a PerReplica, a variable
+destination  where results go: a device such as "CPU:0", or a value or variable, on whose devices they are then
 
 >>> ops = onesum.ReductionToOneDevice()
 >>> value = onesum.PerReplica([np.array([1.0, 2.0]), np.array([3.0, 4.0])])
@@ -133,7 +123,7 @@ array([2., 3.])
 )")
       .def("batch_reduce", &batch_reduce, nb::arg("op"), nb::arg("pairs"),
            nb::arg("options").none() = nb::none(),
-           R"(The same for many values at once; results in the order of the pairs.
+           R"(The same for many values at once; results in the order of the pairs (value, destination).
 
 >>> ops = onesum.ReductionToOneDevice()
 >>> pairs = [([np.ones(2), np.ones(2)], "CPU:0"), ([np.arange(3), np.arange(3)], "CPU:1")]
@@ -191,25 +181,33 @@ array([2., 2.])
 )");
 }
 
-void bind_planning(nb::class_<Ops>& type) {
-  type.def("plan", &plan, nb::arg("op"), nb::arg("pairs"), nb::arg("in_place") = false,
-           nb::arg("options").none() = nb::none(),
-           R"(What a call would do, without doing it: of pairs, or of ReduceSpecs, which need no memory.
+void bind_collectives(nb::class_<Ops>& type) {
+  type.def("run", &run, nb::arg("call"), nb::arg("options").none() = nb::none(),
+           R"(A Collective, into arrays the caller has.
 
->>> ops = onesum.ReductionToOneDevice()
->>> ops.plan(onesum.ReduceOp.SUM, [([np.ones(2), np.ones(2)], "CPU:0")]).order
-'canonical'
+>>> a, b, whole = np.zeros(1), np.ones(2), np.empty(3)
+>>> onesum.ReductionToOneDevice().run(onesum.Collective.all_gather([[a, b]], [whole]))
+>>> whole
+array([0., 1., 1.])
 )")
-      .def("explain", &explain, nb::arg("op"), nb::arg("pairs"), nb::arg("in_place") = false,
-           nb::arg("options").none() = nb::none(), R"(Why, in words.
+      .def("start", &start, nb::arg("call"), nb::arg("options").none() = nb::none(),
+           R"(The same without waiting. Works run in call order.
 
->>> ops = onesum.AllReduceCrossDeviceOps("auto")
->>> value = onesum.PerReplica([np.ones(2), np.ones(2)])
->>> print(ops.explain(onesum.ReduceOp.SUM, [(value, value)]))  # doctest: +ELLIPSIS
-1 tensor...
+>>> a, b = np.zeros(2), np.zeros(2)
+>>> work = onesum.ReductionToOneDevice().start(onesum.Collective.broadcast([np.ones(2)], [[a, b]]))
+>>> work.wait()
+>>> b
+array([1., 1.])
 )")
-      .def_prop_ro("last_call", &Ops::last_call, "The last call that completed on this object.")
-      .def_prop_ro("cluster", [](const Ops& self) { return self.cluster(); });
+      .def("prepare", &prepare_call, nb::arg("call"), nb::arg("options").none() = nb::none(),
+           R"(A Collective, validated and planned once, to run again and again on the same arrays.
+
+>>> a, b = np.ones(2), np.zeros(2)
+>>> prepared = onesum.ReductionToOneDevice().prepare(onesum.Collective.broadcast([a], [b]))
+>>> prepared.run(); a[0] = 7; prepared.run()
+>>> b
+array([7., 1.])
+)");
 }
 
 }  // namespace
@@ -217,7 +215,7 @@ void bind_planning(nb::class_<Ops>& type) {
 void bind_cross_device_ops(nb::module_& module) {
   bind_report(module);
   nb::class_<Ops> type(module, "CrossDeviceOps", nb::is_weak_referenceable(),
-                       R"(Reductions and broadcasts across the devices of a cluster.
+                       R"(Reductions and other collectives across the devices of a cluster.
 
 The classes differ in their policy. Inputs are never modified, except where they are passed as results. Objects
 may be used from several threads; calls on one cluster run one after the other. Calls release the GIL, and
@@ -227,7 +225,10 @@ Ctrl-C ends those that wait for other workers.
 True
 )");
   bind_reductions(type);
+  bind_collectives(type);
   bind_planning(type);
+  type.def_prop_ro("last_call", &Ops::last_call, "The last call that completed on this object.")
+      .def_prop_ro("cluster", [](const Ops& self) { return self.cluster(); });
 
   nb::class_<OneDevice, Ops>(module, "ReductionToOneDevice", nb::type_slots(one_device_slots),
                              R"(Sums on one device, then copies.

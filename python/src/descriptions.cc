@@ -51,6 +51,9 @@ DType.BFLOAT16
           "NumPy's dtype; of bfloat16 that of ml_dtypes.");
 
   module.def(
+      "to_string", [](DType dtype) { return to_string(dtype); }, nb::arg("dtype"),
+      ">>> onesum.to_string(onesum.DType.FLOAT32)\n'float32'\n");
+  module.def(
       "parse_dtype", [](std::string_view text) { return parse_dtype(text); }, nb::arg("text"),
       R"(The type of a name: "float32", "f32", "bf16", "i64", ….
 
@@ -111,6 +114,7 @@ Reads like a tuple; tuples, lists and integers are taken wherever a Shape is.
           },
           nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__", [](nb::handle self) { return nb::hash(self.attr("extents")); })
+      .def("to_string", &Shape::to_string, "The text.\n\n>>> onesum.Shape((2, 3)).to_string()\n'[2,3]'\n")
       .def("__str__", &Shape::to_string)
       .def("__repr__", [](const Shape& self) { return "Shape(" + self.to_string() + ")"; });
 }

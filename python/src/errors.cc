@@ -2,6 +2,7 @@
 #include <string>
 
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 
 #include <onesum/error.h>
 
@@ -25,11 +26,15 @@ void raise(const Error& error) {
 
 void translate(const std::exception_ptr& thrown, void*) {
   try {
-    std::rethrow_exception(thrown);
-  } catch (const Error& error) {
-    raise(error);
-  } catch (const PythonError& error) {
-    error.raise();
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const Error& error) {
+      raise(error);
+    } catch (const PythonError& error) {
+      error.raise();
+    }
+  } catch (nb::python_error& error) {  // a signal's handler may raise in the middle of this
+    error.restore();
   }
 }
 
@@ -66,6 +71,13 @@ ErrorCode.INVALID_ARGUMENT
       .value("ABORTED", ErrorCode::kAborted, "Look at the replica or worker that the message names.")
       .value("RESOURCE_EXHAUSTED", ErrorCode::kResourceExhausted, "Free memory.")
       .value("INTERNAL", ErrorCode::kInternal, "Report a bug.");
+  module.def(
+      "to_string", [](ErrorCode code) { return to_string(code); }, nb::arg("code"),
+      R"(The name of an ErrorCode, a DType or a CollectiveKind, as messages have it.
+
+>>> onesum.to_string(onesum.ErrorCode.DEADLINE_EXCEEDED)
+'deadline_exceeded'
+)");
   nb::register_exception_translator(translate);
 }
 

@@ -16,8 +16,10 @@ NB_MODULE(_core, module) {
   bind_variables(module);
   bind_cluster(module);
   bind_plan(module);
+  bind_collective(module);
   bind_work(module);
   bind_cross_device_ops(module);
   bind_all_reduce(module);
+  bind_point_to_point(module);
   bind_strategy(module);
 }

@@ -14,11 +14,28 @@ namespace {
 void bind_enumerations(nb::module_& module) {
   nb::enum_<ReduceOp>(module, "ReduceOp", R"(What becomes of the replicas of a value.
 
->>> list(onesum.ReduceOp)
-[ReduceOp.SUM, ReduceOp.MEAN]
+MIN and MAX are not of complex numbers, and only integers and bool have bits to combine; bool has no SUM and MEAN.
+
+>>> a, b = np.array([6, 1]), np.array([3, 5])
+>>> for op in onesum.ReduceOp:
+...     print(op.name, onesum.ReductionToOneDevice().reduce(op, [a, b], "CPU:0").numpy().tolist())
+SUM [9, 6]
+MEAN [4.5, 3.0]
+PRODUCT [18, 5]
+MIN [3, 1]
+MAX [6, 5]
+BIT_AND [2, 1]
+BIT_OR [7, 5]
+BIT_XOR [5, 4]
 )")
       .value("SUM", ReduceOp::kSum)
-      .value("MEAN", ReduceOp::kMean);
+      .value("MEAN", ReduceOp::kMean)
+      .value("PRODUCT", ReduceOp::kProduct)
+      .value("MIN", ReduceOp::kMin)
+      .value("MAX", ReduceOp::kMax)
+      .value("BIT_AND", ReduceOp::kBitAnd)
+      .value("BIT_OR", ReduceOp::kBitOr)
+      .value("BIT_XOR", ReduceOp::kBitXor);
   nb::enum_<Implementation>(module, "Implementation", R"(A hint who should move the data.
 
 >>> onesum.CommunicationOptions().implementation
@@ -42,11 +59,6 @@ SparseRows.MERGE_DUPLICATES
 )")
       .value("CONCATENATE", SparseRows::kConcatenate)
       .value("MERGE_DUPLICATES", SparseRows::kMergeDuplicates);
-}
-
-std::optional<std::chrono::milliseconds> read_timeout(TimeoutLike given) {
-  if (given.object.is_none()) return {};
-  return std::chrono::ceil<std::chrono::milliseconds>(read(given));
 }
 
 }  // namespace

@@ -1,63 +1,30 @@
 #include "read.h"
 
-#include <nanobind/stl/chrono.h>
+#include <algorithm>
+#include <cmath>
+
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 
-#include <onesum/variable.h>
-
-#include "read_only.h"
+#include "reading.h"
 
 namespace onesum::python {
 namespace {
 
-[[noreturn]] void refuse(const std::string& what, nb::handle found, const char* expected) {
-  const std::string type = nb::cast<std::string>(nb::object(found.type().attr("__name__")));
-  throw nb::type_error((what + ": " + type + " found; expected " + expected).c_str());
-}
-
-bool is_sequence(nb::handle object) {
-  return nb::isinstance<nb::list>(object) || nb::isinstance<nb::tuple>(object) ||
-         (PySequence_Check(object.ptr()) != 0 && !nb::isinstance<nb::str>(object) &&
-          !nb::isinstance<nb::bytes>(object));
-}
-
-// A tuple or list of the items.
-nb::object items_of(nb::handle given, const char* what, const char* expected) {
-  if (!is_sequence(given)) refuse(what, given, expected);
-  PyObject* const items = PySequence_Fast(given.ptr(), "expected a sequence");
-  if (items == nullptr) throw nb::python_error();
-  return nb::steal(items);
-}
-
-template <class Fn>
-auto for_each(nb::handle given, const char* what, const char* expected, const Fn& fn) {
-  const nb::object items = items_of(given, what, expected);
-  const Py_ssize_t count = PySequence_Fast_GET_SIZE(items.ptr());
-  std::vector<decltype(fn(nb::handle(), std::size_t{}))> read;
-  read.reserve(static_cast<std::size_t>(count));
-  for (Py_ssize_t i = 0; i < count; ++i)
-    read.push_back(fn(PySequence_Fast_GET_ITEM(items.ptr(), i), static_cast<std::size_t>(i)));
+// Python's integers, NumPy's, and whatever else says that it is one.
+template <class Integer>
+Integer read_integer(nb::handle item, const char* what, const char* expected) {
+  const nb::object number = nb::steal(PyNumber_Index(item.ptr()));
+  if (!number.is_valid()) {
+    PyErr_Clear();
+    refuse(what, item, expected);
+  }
+  Integer read{};
+  if (!nb::try_cast(number, read)) {
+    throw nb::value_error(
+        (std::string(what) + ": " + nb::str(number).c_str() + " found; expected " + expected).c_str());
+  }
   return read;
-}
-
-void check_access(const Value& value, Access access, const char* what) {
-  if (access == Access::kRead) return;
-  const auto check = [&](const Tensor& tensor) {
-    if (tensor && is_read_only(tensor)) {
-      throw nb::value_error((std::string(what) + ": the memory on " + tensor.device().to_string() +
-                             " is read-only; results need memory that can be written")
-                                .c_str());
-    }
-  };
-  if (const auto* tensor = std::get_if<Tensor>(&value)) return check(*tensor);
-  check(std::get<IndexedSlices>(value).values);
-  check(std::get<IndexedSlices>(value).indices);
-}
-
-PerReplica checked(PerReplica value, Access access, const char* what) {
-  for (const Value& component : value.values()) check_access(component, access, what);
-  return value;
 }
 
 AllReduceSpec read_line(nb::handle given) {
@@ -83,6 +50,34 @@ bool is_one_line(nb::handle given) {
 
 }  // namespace
 
+void refuse(const char* what, nb::handle found, const char* expected) {
+  const std::string type = nb::cast<std::string>(nb::object(found.type().attr("__name__")));
+  throw nb::type_error((std::string(what) + ": " + type + " found; expected " + expected).c_str());
+}
+
+void refuse_item(const char* what, std::size_t index, const nb::builtin_exception& error) {
+  const std::string_view name(what);
+  std::string_view message(error.what());
+  const bool is_named = message.starts_with(name);
+  if (is_named) message.remove_prefix(name.size());
+  const std::string text =
+      std::string(name) + "[" + std::to_string(index) + "]" + (is_named ? "" : ": ") + std::string(message);
+  throw nb::builtin_exception(error.type(), text.c_str());
+}
+
+bool is_sequence(nb::handle object) {
+  return nb::isinstance<nb::list>(object) || nb::isinstance<nb::tuple>(object) ||
+         (PySequence_Check(object.ptr()) != 0 && !nb::isinstance<nb::str>(object) &&
+          !nb::isinstance<nb::bytes>(object));
+}
+
+nb::object items_of(nb::handle given, const char* what, const char* expected) {
+  if (!is_sequence(given)) refuse(what, given, expected);
+  PyObject* const items = PySequence_Fast(given.ptr(), "expected a sequence");
+  if (items == nullptr) throw nb::python_error();
+  return nb::steal(items);
+}
+
 const Device& cpu(std::size_t index) {
   static auto* const all = new std::vector<Device>;  // with the GIL; never destroyed
   while (all->size() <= index) all->emplace_back("CPU:" + std::to_string(all->size()));
@@ -97,15 +92,16 @@ Device read(DeviceLike given, const char* what) {
 }
 
 std::vector<Device> read(DevicesLike given, const char* what) {
-  return for_each(given.object, what, "a sequence of devices",
+  return for_each(given.object, what, "a list of devices, such as [\"CPU:0\"]",
                   [&](nb::handle item, std::size_t) { return read(DeviceLike{item}, what); });
 }
 
 std::vector<std::string> read_names(DevicesLike given, const char* what) {
-  return for_each(given.object, what, "a sequence of devices", [&](nb::handle item, std::size_t) {
-    std::string text;
-    return nb::try_cast(item, text) ? text : read(DeviceLike{item}, what).to_string();
-  });
+  return for_each(given.object, what, "a list of devices, such as [\"CPU:0\"]",
+                  [&](nb::handle item, std::size_t) {
+                    std::string text;
+                    return nb::try_cast(item, text) ? text : read(DeviceLike{item}, what).to_string();
+                  });
 }
 
 DType read(DTypeLike given) {
@@ -120,27 +116,49 @@ Shape read(ShapeLike given) {
   constexpr const char* kExpected = "an onesum.Shape, or integers";
   std::int64_t one = 0;
   if (nb::isinstance<nb::int_>(given.object) && nb::try_cast(given.object, one)) return Shape({one});
-  const std::vector<std::int64_t> extents =
-      for_each(given.object, "shape", kExpected, [&](nb::handle item, std::size_t) {
-        const nb::object number = nb::steal(PyNumber_Index(item.ptr()));
-        if (!number.is_valid()) throw nb::python_error();
-        return nb::cast<std::int64_t>(number);
-      });
+  const std::vector<std::int64_t> extents = for_each(
+      given.object, "shape", kExpected,
+      [&](nb::handle item, std::size_t) { return read_integer<std::int64_t>(item, "shape", kExpected); });
   return Shape(extents);
 }
 
 std::chrono::nanoseconds read(TimeoutLike given) {
-  std::chrono::nanoseconds time{};
-  if (nb::isinstance<nb::bool_>(given.object) || !nb::try_cast(given.object, time)) {
-    const nb::object number = nb::steal(PyNumber_Float(given.object.ptr()));
-    if (!number.is_valid()) {
-      PyErr_Clear();
-      refuse("timeout", given.object, "seconds or a datetime.timedelta");
-    }
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(
-        std::chrono::duration<double>(nb::cast<double>(number)));
+  constexpr const char* kExpected = "seconds or a datetime.timedelta";
+  constexpr double kForEver = 1e9;  // seconds; clocks can still add it
+  const bool is_delta = nb::hasattr(given.object, "total_seconds");
+  const nb::object seconds =
+      is_delta ? nb::object(given.object.attr("total_seconds")()) : nb::borrow(given.object);
+  // Text that reads as a number is no number.
+  const nb::object number =
+      nb::steal(PyNumber_Check(seconds.ptr()) != 0 ? PyNumber_Float(seconds.ptr()) : nullptr);
+  if (!number.is_valid()) {
+    PyErr_Clear();
+    refuse("timeout", given.object, kExpected);
   }
-  return time;
+  const auto wanted = nb::cast<double>(number);
+  if (std::isnan(wanted)) throw nb::value_error("timeout: nan found; expected seconds");
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::duration<double>(std::clamp(wanted, -kForEver, kForEver)));
+}
+
+std::optional<std::chrono::milliseconds> read_timeout(TimeoutLike given) {
+  if (given.object.is_none()) return {};
+  return std::chrono::ceil<std::chrono::milliseconds>(read(given));
+}
+
+std::vector<std::vector<std::size_t>> read(SplitsLike given) {
+  constexpr const char* kExpected = "for each replica of this process a sequence of numbers of elements";
+  return for_each(given.object, "splits", kExpected, [&](nb::handle replica, std::size_t) {
+    return for_each(replica, "splits", kExpected, [](nb::handle item, std::size_t) {
+      return read_integer<std::size_t>(item, "splits", "numbers of elements");
+    });
+  });
+}
+
+std::vector<int> read(RanksLike given) {
+  constexpr const char* kExpected = "a sequence of ranks";
+  return for_each(given.object, "ranks", kExpected,
+                  [&](nb::handle item, std::size_t) { return read_integer<int>(item, "ranks", kExpected); });
 }
 
 AllReduceSpecs read(SpecsLike given) {
@@ -150,78 +168,6 @@ AllReduceSpecs read(SpecsLike given) {
   if (is_one_line(given.object)) return read_line(given.object);
   return for_each(given.object, "all_reduce_spec", "text, or a sequence of (algorithm, shards, limit)",
                   [](nb::handle item, std::size_t) { return read_line(item); });
-}
-
-Tensor read(ArrayLike given, const Device& device, const char* what) {
-  if (nb::isinstance<Tensor>(given.object)) return *nb::inst_ptr<Tensor>(given.object);
-  return tensor_of(given.object, device, Access::kRead, what);
-}
-
-Value read(ValueLike given, const Device& device, Access access, const char* what) {
-  Value value;
-  if (nb::isinstance<Tensor>(given.object)) {
-    value = *nb::inst_ptr<Tensor>(given.object);
-  } else if (nb::isinstance<IndexedSlices>(given.object)) {
-    value = *nb::inst_ptr<IndexedSlices>(given.object);
-  } else if (nb::isinstance<Mirrored>(given.object)) {
-    value = static_cast<const Tensor&>(*nb::inst_ptr<Mirrored>(given.object));
-  } else {
-    return tensor_of(given.object, device, access, what);
-  }
-  check_access(value, access, what);
-  return value;
-}
-
-std::vector<Value> read_components(ValuesLike given, const std::optional<std::vector<Device>>& devices,
-                                   Access access, const char* what) {
-  return for_each(given.object, what, "a sequence with a value for each replica",
-                  [&](nb::handle item, std::size_t i) {
-                    const Device& device = devices && i < devices->size() ? (*devices)[i] : cpu(i);
-                    return read(ValueLike{item}, device, access, what);
-                  });
-}
-
-PerReplica read(PerReplicaLike given, Access access, const char* what) {
-  const nb::handle object = given.object;
-  if (nb::isinstance<PerReplica>(object)) return checked(*nb::inst_ptr<PerReplica>(object), access, what);
-  if (nb::isinstance<Mirrored>(object)) return checked(*nb::inst_ptr<Mirrored>(object), access, what);
-  if (nb::isinstance<Variable>(object)) return checked(*nb::inst_ptr<Variable>(object), access, what);
-  if (nb::isinstance<nb::list>(object) || nb::isinstance<nb::tuple>(object))
-    return PerReplica(read_components(ValuesLike{object}, {}, access, what));
-  return PerReplica(std::vector<Value>{read(ValueLike{object}, cpu(0), access, what)});
-}
-
-std::vector<PerReplica> read(PerReplicasLike given, Access access, const char* what) {
-  return for_each(given.object, what, "a sequence of values",
-                  [&](nb::handle item, std::size_t) { return read(PerReplicaLike{item}, access, what); });
-}
-
-Destination read(DestinationLike given) {
-  const nb::handle object = given.object;
-  std::string_view text;
-  if (nb::isinstance<nb::str>(object) && nb::try_cast(object, text)) return text;
-  if (nb::isinstance<Destination>(object)) return *nb::inst_ptr<Destination>(object);
-  if (nb::isinstance<DistributedValues>(object)) return *nb::inst_ptr<DistributedValues>(object);
-  if (nb::isinstance<Variable>(object)) return *nb::inst_ptr<Variable>(object);
-  if (nb::isinstance<Tensor>(object)) return *nb::inst_ptr<Tensor>(object);
-  if (nb::isinstance<IndexedSlices>(object)) return *nb::inst_ptr<IndexedSlices>(object);
-  if (nb::isinstance<Device>(object)) return nb::inst_ptr<Device>(object)->to_string();
-  refuse("destination", object, "a device string, a value or a variable");
-}
-
-ValueDestination read(PairLike given) {
-  if (nb::isinstance<ValueDestination>(given.object)) return *nb::inst_ptr<ValueDestination>(given.object);
-  constexpr const char* kExpected = "(value, destination)";
-  const nb::object fields = items_of(given.object, "pairs", kExpected);
-  if (nb::len(fields) != 2) refuse("pairs", given.object, kExpected);
-  const nb::object value = fields[0];
-  const nb::object destination = fields[1];
-  return {read(PerReplicaLike{value}, Access::kRead, "value"), read(DestinationLike{destination})};
-}
-
-std::vector<ValueDestination> read(PairsLike given) {
-  return for_each(given.object, "pairs", "a sequence of (value, destination)",
-                  [](nb::handle item, std::size_t) { return read(PairLike{item}); });
 }
 
 }  // namespace onesum::python

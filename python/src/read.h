@@ -24,13 +24,17 @@ std::vector<std::string> read_names(DevicesLike given, const char* what);
 DType read(DTypeLike given);                       // DType, NumPy dtype, scalar type, name
 Shape read(ShapeLike given);                       // Shape, int, a sequence of ints
 std::chrono::nanoseconds read(TimeoutLike given);  // timedelta, seconds
-AllReduceSpecs read(SpecsLike given);              // text, a line or a sequence of lines
+std::optional<std::chrono::milliseconds> read_timeout(TimeoutLike given);  // the same, or None
+std::vector<std::vector<std::size_t>> read(SplitsLike given);
+std::vector<int> read(RanksLike given);
+AllReduceSpecs read(SpecsLike given);  // text, a line or a sequence of lines
 
 // Tensor or IndexedSlices; an array is on `device` unless it says another.
 Value read(ValueLike given, const Device& device, Access access, const char* what);
-Tensor read(ArrayLike given, const Device& device, const char* what);
+Tensor read(ArrayLike given, const Device& device, Access access, const char* what);
 
-// PerReplica, Mirrored, Variable, or a value that is one replica, on CPU:0 if it is an array.
+// PerReplica, Mirrored, Variable, a list of values (none: PerReplica()), or a value that is one replica, on
+// CPU:0 if it is an array.
 PerReplica read(PerReplicaLike given, Access access, const char* what);
 std::vector<PerReplica> read(PerReplicasLike given, Access access, const char* what);
 Destination read(DestinationLike given);

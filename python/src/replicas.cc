@@ -11,6 +11,7 @@
 
 #include <onesum/error.h>
 
+#include "call_options.h"
 #include "owners.h"
 #include "python_error.h"
 #include "read.h"
@@ -20,7 +21,6 @@ namespace onesum::python {
 namespace {
 
 namespace nb = nanobind;
-using Options = const CommunicationOptions*;
 
 // A replica's context while its function runs; Python may keep it longer.
 struct Replica {
@@ -112,7 +112,6 @@ void check_all_returned(const Run& run) {
 
 nb::object all_reduce(const Replica& self, ReduceOp op, nb::handle value, Options options) {
   ReplicaContext& context = self.checked();
-  const CommunicationOptions chosen = options == nullptr ? CommunicationOptions() : *options;
   const bool is_list = nb::isinstance<nb::list>(value) || nb::isinstance<nb::tuple>(value);
   const auto item = [&](nb::handle one) {
     return read(ValueLike{one}, context.device(), Access::kRead, "all_reduce");
@@ -123,8 +122,8 @@ nb::object all_reduce(const Replica& self, ReduceOp op, nb::handle value, Option
   } else {
     values.push_back(item(value));
   }
-  const std::vector<Value> results =
-      without_gil([&] { return context.all_reduce(op, std::span<const Value>(values), chosen); });
+  const std::vector<Value> results = without_gil(
+      [&] { return context.all_reduce(op, std::span<const Value>(values), or_default(options)); });
   return is_list ? nb::cast(results) : nb::cast(results.front());
 }
 

@@ -10,6 +10,7 @@
 #include <onesum/strategy.h>
 
 #include "bindings.h"
+#include "call_options.h"
 #include "callbacks.h"
 #include "read.h"
 #include "replicas.h"
@@ -17,12 +18,6 @@
 
 namespace onesum::python {
 namespace {
-
-using Options = const CommunicationOptions*;
-
-CommunicationOptions or_default(Options options) {
-  return options == nullptr ? CommunicationOptions() : *options;
-}
 
 // A scope as a context manager. The strategy outlives it.
 struct Scope {

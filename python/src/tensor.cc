@@ -26,7 +26,7 @@ Tensor copy_of(ArrayLike values, ShapeLike shape, DeviceLike device) {
     array = numpy.attr("ascontiguousarray")(array).attr("reshape")(numpy.attr("shape")(array));
   }
   const Device wanted = read(device, "device");
-  Tensor tensor = read(ArrayLike{array}, cpu(0), "Tensor.from_").copied_to(wanted);
+  Tensor tensor = read(ArrayLike{array}, cpu(0), Access::kRead, "Tensor.from_").copied_to(wanted);
   return shape.object.is_none() ? tensor : tensor.reshaped(read(shape));
 }
 
@@ -56,6 +56,8 @@ nb::object as_array(const Tensor& tensor, nb::handle dtype, nb::handle copy) {
   const bool must_copy = !copy.is_none() && nb::cast<bool>(copy);
   return array.attr("astype")(wanted, nb::arg("copy") = must_copy);
 }
+
+nb::object only_element(const Tensor& tensor) { return numpy_array(tensor).attr("item")(); }
 
 std::string repr(const Tensor& tensor) {
   if (!tensor) return "Tensor()";
@@ -147,6 +149,9 @@ void bind_reading(nb::class_<Tensor>& type) {
           nb::sig("def __dlpack__(self, *, stream: typing.Any = None, max_version: tuple[int, int] | None = "
                   "None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> typing.Any"))
       .def("__dlpack_device__", &dlpack_device, nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
+      // Without these Python would take the memory for text.
+      .def("__float__", [](const Tensor& self) { return nb::float_(only_element(self)); })
+      .def("__int__", [](const Tensor& self) { return nb::int_(only_element(self)); })
       .def("__len__",
            [](const Tensor& self) {
              if (self.shape().rank() == 0) throw nb::type_error("a scalar has no length");
@@ -193,7 +198,8 @@ if it is known. Arrays are on `device`.
             const Device where = read(device, "device");
             std::optional<Shape> dense;
             if (!dense_shape.object.is_none()) dense = read(dense_shape);
-            new (self) IndexedSlices{read(values, where, "values"), read(indices, where, "indices"), dense};
+            new (self) IndexedSlices{read(values, where, Access::kRead, "values"),
+                                     read(indices, where, Access::kRead, "indices"), dense};
           },
           nb::arg("values"), nb::arg("indices"), nb::arg("dense_shape").none() = nb::none(),
           nb::arg("device") = "CPU:0",

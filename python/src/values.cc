@@ -120,7 +120,27 @@ array([1., 1.])
             return nb::cast(static_cast<const Tensor&>(self)).attr("__dlpack_device__")();
           },
           nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
+      .def("__float__", [](const Mirrored& self) { return nb::float_(numpy_array(self).attr("item")()); })
+      .def("__int__", [](const Mirrored& self) { return nb::int_(numpy_array(self).attr("item")()); })
       .def("__repr__", [](const Mirrored& self) { return repr("Mirrored", self); });
+}
+
+// Arrays on devices by name; one that is no list is one replica.
+PerReplica placed(PerReplicaLike values, const std::vector<Device>& devices) {
+  const nb::handle object = values.object;
+  std::vector<Value> components;
+  if (nb::isinstance<nb::list>(object) || nb::isinstance<nb::tuple>(object)) {
+    components = read_components(ValuesLike{object}, devices, Access::kRead, "PerReplica");
+  } else {
+    const Device& only = devices.empty() ? cpu(0) : devices.front();
+    components.push_back(read(ValueLike{object}, only, Access::kRead, "PerReplica"));
+  }
+  if (components.size() != devices.size()) {
+    throw nb::value_error(("PerReplica: " + std::to_string(components.size()) + " values, but " +
+                           std::to_string(devices.size()) + " devices")
+                              .c_str());
+  }
+  return components.empty() ? PerReplica() : PerReplica(std::move(components));
 }
 
 void bind_per_replica(nb::module_& module) {
@@ -129,6 +149,7 @@ void bind_per_replica(nb::module_& module) {
 
 Components are `Tensor`s, `IndexedSlices` or arrays; arrays are on `devices`, or on CPU:0, CPU:1, … if none are
 given. Where one is taken, a list of components, a `Mirrored`, a variable, or one component is taken too.
+`PerReplica()` has none: what a worker passes that brings nothing to a call of several, or gets nothing of it.
 
 >>> onesum.PerReplica([np.ones(2), np.ones(2)], devices=["/task:0/device:CPU:0", "/task:1/device:CPU:0"])
 PerReplica(/task:0/device:CPU:0, /task:1/device:CPU:0)
@@ -136,21 +157,10 @@ PerReplica(/task:0/device:CPU:0, /task:1/device:CPU:0)
       .def(
           "__init__",
           [](PerReplica* self, PerReplicaLike values, std::optional<DevicesLike> devices) {
-            if (!devices) {
-              new (self) PerReplica(read(values, Access::kRead, "PerReplica"));
-              return;
-            }
-            const std::vector<Device> named = read(*devices, "devices");
-            const std::vector<Value> components =
-                read_components(ValuesLike{values.object}, named, Access::kRead, "PerReplica");
-            if (components.size() != named.size()) {
-              throw nb::value_error(("PerReplica: " + std::to_string(components.size()) + " values, but " +
-                                     std::to_string(named.size()) + " devices")
-                                        .c_str());
-            }
-            new (self) PerReplica(components);
+            new (self) PerReplica(devices ? placed(values, read(*devices, "devices"))
+                                          : read(values, Access::kRead, "PerReplica"));
           },
-          nb::arg("values"), nb::arg("devices") = nb::none())
+          nb::arg("values") = nb::tuple(), nb::arg("devices") = nb::none())
       .def("__repr__", [](const PerReplica& self) { return repr("PerReplica", self); });
 }
 

@@ -16,7 +16,7 @@ void assign(Variable& self, nb::handle value) {
     const Mirrored& given = *nb::inst_ptr<Mirrored>(value);
     return waiting([&] { self.assign(given); });
   }
-  const Tensor given = read(ArrayLike{value}, cpu(0), "assign");
+  const Tensor given = read(ArrayLike{value}, cpu(0), Access::kRead, "assign");
   waiting([&] { self.assign(given); });
 }
 
@@ -36,7 +36,7 @@ Made inside a strategy's scope it is mirrored: it has a component on each device
       .def(
           "__init__",
           [](Variable* self, std::string name, ArrayLike initial) {
-            new (self) Variable(std::move(name), read(initial, cpu(0), "initial"));
+            new (self) Variable(std::move(name), read(initial, cpu(0), Access::kRead, "initial"));
           },
           nb::arg("name"), nb::arg("initial"))
       .def_prop_ro("name", &Variable::name)
@@ -81,8 +81,8 @@ array([4])
       .def(
           "__init__",
           [](MirroredVariable* self, std::string name, ArrayLike initial, DevicesLike devices) {
-            new (self)
-                MirroredVariable(std::move(name), read(initial, cpu(0), "initial"), read(devices, "devices"));
+            new (self) MirroredVariable(std::move(name), read(initial, cpu(0), Access::kRead, "initial"),
+                                        read(devices, "devices"));
           },
           nb::arg("name"), nb::arg("initial"), nb::arg("devices"));
 }

@@ -13,6 +13,7 @@
 #include <onesum/error.h>
 
 #include "bindings.h"
+#include "owners.h"
 #include "prepared.h"
 #include "read.h"
 #include "waiting.h"
@@ -51,6 +52,23 @@ void wait(PendingWork& self, TimeoutLike timeout) {
   self.wait();
 }
 
+// What the function raises has nobody to go to but sys.unraisablehook.
+void when_done(PendingWork& self, CallbackLike fn) {
+  if (PyCallable_Check(fn.object.ptr()) == 0) throw nb::type_error("when_done: fn cannot be called");
+  self.work().when_done([function = kept(fn.object)] {
+    try {
+      const CallbackTurn turn;
+      try {
+        nb::handle(function.get())();
+      } catch (nb::python_error& error) {
+        error.discard_as_unraisable(function.get());
+      }
+    } catch (const Error&) {
+      return;  // the interpreter has ended
+    }
+  });
+}
+
 // Writes to an eventfd when it is done: who waits for it needs no thread and no GIL.
 void notify(PendingWork& self, int event_fd) {
   const int own = ::dup(event_fd);
@@ -76,7 +94,8 @@ PyType_Slot work_slots[] = {
 };
 
 void bind_prepared(nb::module_& module) {
-  nb::class_<Prepared>(module, "PreparedReduce", R"(A reduction that runs again and again on the same arrays.
+  nb::class_<Prepared>(module, "PreparedReduce",
+                       R"(A reduction, or another Collective, that runs again and again on the same arrays.
 
 >>> ops = onesum.ReductionToOneDevice()
 >>> a, b = np.ones(2), np.ones(2)
@@ -173,6 +192,28 @@ array([2., 2.])
 
 >>> ops = onesum.ReductionToOneDevice()
 >>> ops.batch_reduce_async(onesum.ReduceOp.SUM, [([np.ones(2), np.ones(2)], "CPU:0")]).wait(timeout=10)
+)")
+      .def(
+          "wait_for",
+          [](PendingWork& self, TimeoutLike longest) {
+            return wait_until(self.work(), steady_clock::now() + read(longest));
+          },
+          nb::arg("longest"),
+          R"(Whether it is done by then, in seconds or as a timedelta. Raises nothing of the call's.
+
+>>> ops = onesum.ReductionToOneDevice()
+>>> ops.batch_reduce_async(onesum.ReduceOp.SUM, [([np.ones(2), np.ones(2)], "CPU:0")]).wait_for(10)
+True
+)")
+      .def("when_done", &when_done, nb::arg("fn"),
+           R"(Calls fn() once it is done: at once if it is, else on the thread that has done it.
+
+It must not wait for other Works. What it raises goes to sys.unraisablehook.
+
+>>> ops = onesum.ReductionToOneDevice()
+>>> work = ops.batch_reduce_async(onesum.ReduceOp.SUM, [([np.ones(2), np.ones(2)], "CPU:0")])
+>>> work.wait(); work.when_done(lambda: print("done"))
+done
 )")
       .def(
           "is_done", [](PendingWork& self) { return self.work().is_done(); },

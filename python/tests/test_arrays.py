@@ -115,6 +115,15 @@ def test_array_protocol():
     assert onesum.Tensor.empty("f32", (0, 3)).numpy().shape == (0, 3)
 
 
+def test_one_element_is_a_number():
+    text = onesum.Tensor(np.frombuffer(b"5", np.uint8))  # which Python could read as text
+    assert float(text) == int(text) == 53
+    total = onesum.ReductionToOneDevice().reduce(SUM, [np.array([1.5]), np.array([2.0])], "CPU:0")
+    assert float(total) == 3.5 and int(total) == 3
+    with pytest.raises(ValueError, match="size 1"):
+        float(onesum.Tensor(np.ones(2)))
+
+
 @pytest.mark.parametrize(
     "array, error, words",
     [

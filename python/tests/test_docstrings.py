@@ -2,6 +2,8 @@
 
 import doctest
 import enum
+import pathlib
+import re
 
 import numpy as np
 import pytest
@@ -33,17 +35,53 @@ EXAMPLES = dict(documented())
 WITHOUT_EXAMPLE = {error.__name__ for error in errors._CLASSES.values()}
 
 
+# Those that need two workers.
+OF_MESSAGES = [name for name in EXAMPLES if name.startswith("PointToPoint")]
+
+
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_example_works(name):
+def test_there_is_an_example(name):
     text = EXAMPLES[name]
     assert text, f"{name} has no docstring"
-    if name not in WITHOUT_EXAMPLE:
-        assert ">>>" in text, f"{name} has no example"
+    assert ">>>" in text or name in WITHOUT_EXAMPLE, f"{name} has no example"
+
+
+def check(name):
+    text = EXAMPLES[name]
     test = doctest.DocTestParser().get_doctest(text, {"np": np, "onesum": onesum}, name, None, 0)
     runner = doctest.DocTestRunner(optionflags=doctest.IGNORE_EXCEPTION_DETAIL, verbose=False)
     said = []
     runner.run(test, out=said.append)
     assert runner.failures == 0, "".join(said)
+
+
+@pytest.mark.parametrize("name", sorted(EXAMPLES.keys() - set(OF_MESSAGES)))
+def test_example_works(name):
+    check(name)
+
+
+def test_examples_of_messages_work(run_workers):
+    program = f"""
+import sys
+sys.path.insert(0, {str(pathlib.Path(__file__).parent)!r})
+import onesum
+import test_docstrings
+cluster = onesum.Cluster.from_environment()
+for name in {OF_MESSAGES}:
+    test_docstrings.check(name)
+    print("good", flush=True)
+"""
+    done = run_workers(program)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("good") == 2 * len(OF_MESSAGES) == 10
+
+
+def test_the_page_has_an_example_that_works(run_workers):
+    page = pathlib.Path(__file__).parents[2] / "docs" / "python.md"
+    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S)
+    assert len(blocks) == 1
+    done = run_workers(blocks[0] + 'print("good")\n', workers=4)
+    assert done.stdout.count("good") == 4, done.stdout + done.stderr
 
 
 def test_there_are_many():

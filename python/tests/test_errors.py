@@ -1,5 +1,7 @@
 """Errors: one class for each code, also the builtin that fits, with the library's own message."""
 
+import datetime
+
 import numpy as np
 import pytest
 
@@ -61,19 +63,52 @@ def test_messages_name_what_is_wrong(error, words, call):
     "words, call",
     [
         ("destination: int found; expected a device string, a value or a variable", lambda ops: ops.reduce(SUM, [np.ones(1)], 3)),
-        ("pairs: ndarray found; expected", lambda ops: ops.batch_reduce(SUM, [np.ones(1)])),
-        ("pairs: int found; expected a sequence of", lambda ops: ops.batch_reduce(SUM, 3)),
+        (r"pairs\[0\]: ndarray found; expected", lambda ops: ops.batch_reduce(SUM, [np.ones(1)])),
+        ("pairs: int found; expected a list of pairs, such as", lambda ops: ops.batch_reduce(SUM, 3)),
         ("device: float found", lambda ops: onesum.Tensor(np.ones(1), 3.0)),
         ("timeout: str found; expected seconds", lambda ops: onesum.CommunicationOptions(timeout="soon")),
         ("all_reduce_spec: int found", lambda ops: onesum.AllReduceSpecs(3)),
         ("accumulation_fn: cannot be called", lambda ops: onesum.ReductionToOneDevice(None, 3)),
         ("dtype: float found|dtype", lambda ops: onesum.Tensor.empty(3.5, 3)),
         ("incompatible function arguments", lambda ops: ops.reduce("sum", [np.ones(1)], "CPU:0")),
+        (r"destinations: str", lambda ops: ops.reduce(SUM, [np.ones(1)], destinations="CPU:0")),
+        (r"value\[1\]: list is no array; .*; numpy.array\(…\) makes one", lambda ops: ops.reduce(SUM, [np.ones(2), [1, 2]], "CPU:0")),
+        (r"value\[0\]: str is no array; .*__dlpack__$", lambda ops: ops.reduce(SUM, ["float16"], "CPU:0")),
+        (r"values\[0\]\[1\]: object is no array", lambda ops: ops.batch_reduce_into(SUM, [[np.ones(2), object()]], [np.ones(2)])),
+        (r"pairs\[1\]: destination: ndarray found", lambda ops: ops.batch_reduce(SUM, [([np.ones(1)], "CPU:0"), [np.ones(1), np.ones(1)]])),
+        (r"pairs\[0\]: PerReplica found; expected \(value, destination\)", lambda ops: ops.batch_reduce(SUM, [onesum.PerReplica([np.ones(1), np.ones(1)])])),
+        ("pairs: zip found; expected a list of pairs", lambda ops: ops.batch_reduce(SUM, zip([np.ones(1)], ["CPU:0"]))),
+        (r"devices\[1\]: int found; expected a device such as", lambda ops: onesum.MirroredStrategy(["CPU:0", 1])),
+        (r'devices: str found; expected a list of devices, such as \["CPU:0"\]', lambda ops: onesum.MirroredStrategy("CPU:0")),
+        (r"shape\[0\]: float found; expected an onesum.Shape, or integers", lambda ops: onesum.Tensor.empty("f32", (2.0,))),
+        ("timeout: str found", lambda ops: onesum.Cluster.local().barrier("3")),
+        ("ranks: str found; expected a sequence of ranks", lambda ops: onesum.Cluster.local().group("01", "x")),
     ],
 )
 def test_wrong_types_are_type_errors(words, call):
     with pytest.raises(TypeError, match=words):
         call(onesum.ReductionToOneDevice())
+
+
+def test_lists_of_values_are_no_arrays():
+    """One value, where a list of values is expected, is not taken apart."""
+    ops, value = onesum.ReductionToOneDevice(), onesum.PerReplica([np.ones(2), np.ones(2)])
+    for one in (value, np.ones((2, 2)), onesum.Tensor(np.ones((2, 2))), value.tensor()):
+        with pytest.raises(TypeError, match=r"values: .* found; expected a list with a value for each tensor"):
+            ops.batch_reduce_into(SUM, one, one)
+    with pytest.raises(TypeError, match="Mirrored: ndarray found; expected a list"):
+        onesum.Mirrored(np.ones((2, 2)))
+    assert onesum.PerReplica(np.ones((2, 2)), ["CPU:1"]).tensor().shape == (2, 2)
+
+
+def test_endless_timeouts():
+    for endless in (float("inf"), 1e300, datetime.timedelta.max):
+        options = onesum.CommunicationOptions(timeout=endless)
+        assert options.timeout.days > 10000
+        assert onesum.ReductionToOneDevice().reduce(SUM, [np.ones(1)], "CPU:0", options).numpy() == 1
+        onesum.Cluster.local().barrier(endless)
+    with pytest.raises(ValueError, match="timeout: nan found"):
+        onesum.CommunicationOptions(timeout=float("nan"))
 
 
 def test_timeouts():

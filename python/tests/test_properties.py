@@ -6,32 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import onesum
-from reference import BFLOAT16, PlanReader, reduced
+from operations import combined, is_taken
+from random_arrays import DTYPES, random_array, same_bits
+from reference import PlanReader, reduced
 
 SUM, MEAN = onesum.ReduceOp.SUM, onesum.ReduceOp.MEAN
-INTEGERS = [np.dtype(f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)]
-FLOATS = [np.dtype(name) for name in ("float16", "float32", "float64", "complex64", "complex128")]
-DTYPES = INTEGERS + FLOATS + [BFLOAT16]
+BOOL = np.dtype(bool)
 # Algorithms whose sums are canonical on every layout, inside a worker and across workers.
 CANONICAL = ["auto", "nccl", "hierarchical_copy", "rechd", "direct", "pscpu", "psgpu", "pscpu/pscpu", "nccl/rechd"]
-
-
-def random_array(rng, dtype, shape):
-    if dtype.kind in "iu":
-        limits = np.iinfo(dtype)
-        return rng.integers(limits.min, limits.max, shape, dtype, endpoint=True)
-    scales = 2.0 ** rng.integers(-6, 6, shape)
-    numbers = rng.standard_normal(shape) * scales
-    if dtype.kind == "c":
-        numbers = numbers + 1j * rng.standard_normal(shape) * scales
-    return np.asarray(numbers).astype(dtype)
-
-
-def same_bits(found, expected):
-    found, expected = np.asarray(found), np.asarray(expected)
-    assert found.dtype == expected.dtype and found.shape == expected.shape
-    assert found.tobytes() == expected.tobytes()
-
 
 shapes = st.lists(st.integers(0, 9), max_size=3).map(tuple) | st.integers(0, 3000).map(lambda n: (n,))
 seeds = st.integers(0, 2**32 - 1)
@@ -139,6 +121,42 @@ def test_a_ring_has_another_order():
     np.testing.assert_allclose(found, reduced(arrays, False), rtol=1e-4, atol=1e-4)
 
 
+OTHERS = [op for op in onesum.ReduceOp if op not in (SUM, MEAN)]
+
+
+@given(
+    seed=seeds,
+    choice=st.sampled_from([(op, dtype) for op in OTHERS for dtype in DTYPES + [BOOL] if is_taken(op, dtype)]),
+    shape=shapes,
+    replicas=st.integers(1, 6),
+    alg=st.sampled_from(["one_device"] + CANONICAL[:3]),
+    has_specials=st.booleans(),
+)
+def test_other_operations(seed, choice, shape, replicas, alg, has_specials):
+    op, dtype = choice
+    rng = np.random.default_rng(seed)
+    arrays = [random_array(rng, dtype, shape) for _ in range(replicas)]
+    if has_specials and dtype.kind not in "biuc":
+        for array in arrays:  # among them zeros of both signs
+            array[...] = np.where(rng.random(shape) < 0.5, rng.choice(np.array([0.0, -0.0, np.nan]), shape), array)
+    ops = onesum.ReductionToOneDevice() if alg == "one_device" else onesum.AllReduceCrossDeviceOps(alg)
+    value = onesum.PerReplica(arrays)
+    assert onesum.result_dtype(op, dtype).numpy == dtype
+    for component in ops.reduce(op, value, value):
+        same_bits(component.numpy(), combined(arrays, op))
+
+
+@pytest.mark.parametrize("op", onesum.ReduceOp, ids=str)
+def test_operations_refuse_types_that_they_do_not_take(op):
+    ops = onesum.ReductionToOneDevice()
+    for dtype in DTYPES + [BOOL]:
+        if is_taken(op, dtype):
+            ops.reduce(op, [np.ones(2, dtype), np.ones(2, dtype)], "CPU:0")
+        else:
+            with pytest.raises(onesum.InvalidArgumentError, match=onesum.to_string(onesum.Tensor(np.ones(2, dtype)).dtype)):
+                ops.reduce(op, [np.ones(2, dtype)], "CPU:0")
+
+
 @given(seed=seeds, dtype=st.sampled_from(DTYPES), replicas=st.integers(1, 5), rest=st.integers(0, 4), axis=st.integers(0, 1))
 def test_gather(seed, dtype, replicas, rest, axis):
     rng = np.random.default_rng(seed)
@@ -148,10 +166,10 @@ def test_gather(seed, dtype, replicas, rest, axis):
     same_bits(result.numpy(), np.concatenate(arrays, axis))
 
 
-@given(seed=seeds, dtype=st.sampled_from(DTYPES + [np.dtype(bool)]), shape=shapes, copies=st.integers(1, 4))
+@given(seed=seeds, dtype=st.sampled_from(DTYPES + [BOOL]), shape=shapes, copies=st.integers(1, 4))
 def test_broadcast(seed, dtype, shape, copies):
     rng = np.random.default_rng(seed)
-    array = rng.integers(0, 2, shape).astype(bool) if dtype.kind == "b" else random_array(rng, dtype, shape)
+    array = random_array(rng, dtype, shape)
     where = onesum.PerReplica([np.zeros(1)] * copies)
     for component in onesum.NcclAllReduce().broadcast(array, where):
         same_bits(component.numpy(), array)

@@ -1,8 +1,11 @@
 """Works: waiting with and without a timeout, asyncio, threads, and the end of the interpreter."""
 
 import asyncio
+import datetime
+import sys
 import threading
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -46,6 +49,67 @@ def test_wait_with_a_timeout(gate):
     gate.event.set()
     work.wait()
     assert work.is_done() and work.results()[0].numpy().tolist() == [2, 2]
+
+
+def test_wait_for(gate):
+    work = onesum.ReductionToOneDevice(accumulation_fn=gate).batch_reduce_async(SUM, pair())
+    assert not work.wait_for(0) and not work.wait_for(datetime.timedelta(milliseconds=10))
+    gate.event.set()
+    assert work.wait_for(30) and work.is_done()
+
+    def fail(tensors):
+        raise KeyError("odd")
+
+    failed = onesum.ReductionToOneDevice(accumulation_fn=fail).batch_reduce_async(SUM, pair())
+    assert failed.wait_for(30)  # says nothing of how it ended
+    with pytest.raises(KeyError):
+        failed.wait()
+
+
+def test_when_done(gate, monkeypatch):
+    work = onesum.ReductionToOneDevice(accumulation_fn=gate).batch_reduce_async(SUM, pair())
+    called, threads, unraisable = threading.Event(), [], []
+    monkeypatch.setattr(sys, "unraisablehook", lambda args: unraisable.append(args.exc_value))
+
+    def fail():
+        raise KeyError("odd")
+
+    def remember():
+        threads.append(threading.get_ident())
+        called.set()
+
+    work.when_done(fail)
+    work.when_done(remember)
+    assert not called.is_set()
+    gate.event.set()
+    assert called.wait(30) and threads[0] != threading.get_ident()
+    assert [str(error) for error in unraisable] == ["'odd'"]
+    work.when_done(remember)  # at once
+    assert threads[1] == threading.get_ident()
+    with pytest.raises(TypeError, match="when_done: fn cannot be called"):
+        work.when_done(3)
+
+
+def test_functions_of_works_are_let_go(gate):
+    ops = onesum.ReductionToOneDevice(accumulation_fn=gate)
+
+    class Function:
+        def __call__(self):
+            pass
+
+    function = Function()
+    gone = weakref.ref(function)
+    work = ops.batch_reduce_async(SUM, pair())
+    work.when_done(function)
+    del function
+    assert gone() is not None
+    gate.event.set()
+    work.wait()
+    for _ in range(100):  # the thread may still be at it
+        if gone() is None:
+            break
+        time.sleep(0.01)
+    assert gone() is None
 
 
 def test_works_run_in_call_order(gate):

@@ -49,14 +49,15 @@ std::vector<int> all_ranks(const Cluster::State& state) {
 }
 
 // A cluster of its own with some of the workers of this process, the first of them as rank 0.
-std::shared_ptr<Cluster::State> workers_of(const Cluster::State& state, std::span<const int> ranks) {
+std::shared_ptr<Cluster::State> workers_of(const Cluster::State& state, std::span<const int> ranks,
+                                           std::string_view call) {
   auto some = std::make_shared<Cluster::State>();
   for (const int rank : ranks) {
     const bool is_known = rank >= 0 && static_cast<std::size_t>(rank) < state.workers.size();
     const Device* worker = is_known ? &state.workers[static_cast<std::size_t>(rank)] : nullptr;
     if (worker == nullptr || std::ranges::find(some->workers, *worker) != some->workers.end()) {
       throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("split: ranks {{{}}}; expected different ones of 0 to {}",
+                  fmt::format("{}: ranks {{{}}}; expected different ones of 0 to {}", call,
                               fmt::join(ranks, ", "), state.workers.size() - 1));
     }
     some->workers.push_back(*worker);
@@ -67,7 +68,8 @@ std::shared_ptr<Cluster::State> workers_of(const Cluster::State& state, std::spa
     std::ranges::copy_if(state.gpus, std::back_inserter(some->gpus), is_its);
   }
   if (ranks.empty()) {
-    throw Error(ErrorCode::kInvalidArgument, "split: no ranks; expected those of the new cluster's workers");
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{}: no ranks; expected those of the new cluster's workers", call));
   }
   some->defaults = state.hosts.empty() ? state.defaults : some->hosts.front();
   return some;
@@ -159,27 +161,27 @@ void Cluster::barrier(std::optional<std::chrono::milliseconds> timeout) {
 Cluster Cluster::shrink(std::optional<std::chrono::milliseconds> timeout) {
   const Clock::time_point deadline = now() + std::min(timeout.value_or(kTimeout), kLongestTimeout);
   const cluster::Sequence::Turn turn(state_->sequence, deadline);
-  if (!state_->session) return Cluster(workers_of(*state_, all_ranks(*state_)));
+  if (!state_->session) return Cluster(workers_of(*state_, all_ranks(*state_), "shrink"));
   return Cluster(with_session(*state_, api::shrink(*state_->session, deadline)));
 }
 
 Cluster Cluster::duplicate() {
   const Clock::time_point deadline = now() + kTimeout;
   const cluster::Sequence::Turn turn(state_->sequence, deadline);
-  if (!state_->session) return Cluster(workers_of(*state_, all_ranks(*state_)));
+  if (!state_->session) return Cluster(workers_of(*state_, all_ranks(*state_), "duplicate"));
   return Cluster(with_session(*state_, api::duplicate(*state_->session, deadline)));
 }
 
 Cluster Cluster::split(std::span<const int> ranks) {
   const Clock::time_point deadline = now() + kTimeout;
   const cluster::Sequence::Turn turn(state_->sequence, deadline);
-  if (!state_->session) return Cluster(workers_of(*state_, ranks));
+  if (!state_->session) return Cluster(workers_of(*state_, ranks, "split"));
   return Cluster(with_session(*state_, api::split(*state_->session, ranks, deadline)));
 }
 
 Cluster Cluster::group(std::span<const int> ranks, std::string_view name,
                        std::optional<std::chrono::milliseconds> timeout) {
-  if (!state_->session) return Cluster(workers_of(*state_, ranks));
+  if (!state_->session) return Cluster(workers_of(*state_, ranks, "group"));
   const Clock::time_point deadline = now() + std::min(timeout.value_or(kTimeout), kLongestTimeout);
   const api::GroupName full_name{std::string(name), state_->next_group(ranks, name)};
   return Cluster(with_session(*state_, api::group(*state_->session, ranks, full_name, deadline)));

@@ -227,7 +227,7 @@ std::unique_ptr<Session> group(Session& session, std::span<const int> ranks, con
   hasher.add(name.number);
   for (const int rank : ranks) hasher.add(static_cast<std::uint64_t>(rank));
   std::unique_ptr<cluster::Epoch> epoch = epoch_of(session, hasher.finish().low, ranks);
-  epoch->meet(deadline);
+  epoch->meet(session.epoch(), deadline);
   return equip(session.community(), epoch, {}, deadline);
 }
 

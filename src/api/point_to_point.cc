@@ -7,12 +7,14 @@
 #include <fmt/format.h>
 
 #include <onesum/error.h>
+#include <onesum/interrupt.h>
 #include <onesum/point_to_point.h>
 
 #include "api/cluster_state.h"
 #include "api/cross_device_ops_impl.h"
 #include "api/work.h"
 #include "base/clock.h"
+#include "base/interrupt.h"
 
 namespace onesum {
 namespace {
@@ -31,6 +33,21 @@ Tensor in_one_row(const Tensor& tensor) {
   return Tensor::borrow(tensor.memory(), tensor.dtype(), Shape{elements}, tensor.device());
 }
 
+// Ends messages when the cluster is closed here: their own group is not.
+struct CloseCheck {
+  const Cluster& cluster;
+  const InterruptCheck* caller;  // what the caller wants to be asked
+
+  void ask() const {
+    if (caller != nullptr) (*caller)();
+    check_open();
+  }
+  void check_open() const {
+    if (cluster.state().session->is_closed())
+      throw Error(ErrorCode::kAborted, "this worker has closed the cluster that its messages are on");
+  }
+};
+
 // One way. Its messages are in the order of the queue, whose first one makes the group.
 class Way {
  public:
@@ -40,6 +57,9 @@ class Way {
 
   // In its turn of the queue.
   void carry(const Tensor& tensor, const CommunicationOptions& options, Clock::time_point start) {
+    const CloseCheck closing{cluster_, innermost_check()};
+    const InterruptCheck check([&closing] { closing.ask(); });
+    closing.check_open();
     const Clock::time_point deadline = api::deadline_of(options, start);
     if (!ops_) meet(deadline);
     CommunicationOptions rest;

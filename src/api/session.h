@@ -60,6 +60,7 @@ class Session {
 
   int rank() const noexcept { return epoch_->rank(); }
   int size() const noexcept { return epoch_->size(); }
+  bool is_closed() const noexcept { return is_closed_.load(std::memory_order_relaxed); }  // by close()
   const std::vector<Device>& workers() const noexcept { return options_.workers; }
   const std::vector<std::int32_t>& machines() const noexcept { return options_.machines; }
   const std::shared_ptr<const Community>& community() const noexcept { return options_.community; }

@@ -18,6 +18,8 @@ InterruptCheck::~InterruptCheck() { innermost = outer_; }
 
 bool is_interruptible() noexcept { return innermost != nullptr; }
 
+const InterruptCheck* innermost_check() noexcept { return innermost; }
+
 void check_interrupt() {
   if (innermost != nullptr) (*innermost)();
 }

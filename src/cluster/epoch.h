@@ -93,8 +93,8 @@ class Epoch final : private Links::Listener {
   std::string who_is_missing() const;
 
   // Waits until all others are there, before anything else is said. Throws deadline_exceeded naming those who
-  // are not, or the verdict.
-  void meet(Clock::time_point deadline);
+  // are not, or the verdict: this epoch's, or that of the one that its members know each other from.
+  void meet(Epoch& parent, Clock::time_point deadline);
 
   // What transports tell each other before the first call.
   void send_set_up(int rank, std::span<const std::byte> payload, std::span<const int> descriptors = {});

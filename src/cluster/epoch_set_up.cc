@@ -6,28 +6,46 @@
 
 #include <onesum/error.h>
 
+#include "base/interrupt.h"
 #include "cluster/epoch.h"
 
 namespace onesum::cluster {
+namespace {
+
+// Waits (locked) until `is_so` or the deadline. Throws, without the lock, what a caller throws that wants to
+// wait no longer.
+template <class Predicate>
+void wait_interruptibly(Links& links, std::unique_lock<std::mutex>& lock, Clock::time_point deadline,
+                        const Predicate& is_so) {
+  while (is_interruptible() && now() + kInterruptInterval < deadline) {
+    if (links.wait(lock, now() + kInterruptInterval, is_so)) return;
+    lock.unlock();
+    check_interrupt();
+    lock.lock();
+  }
+  links.wait(lock, deadline, is_so);
+}
+
+}  // namespace
 
 void Epoch::send_set_up(int rank, std::span<const std::byte> payload, std::span<const int> descriptors) {
   const auto lock = links_->lock();
   tell(rank, Tell::kSetUp, payload, descriptors);
 }
 
-void Epoch::meet(Clock::time_point deadline) {
+void Epoch::meet(Epoch& parent, Clock::time_point deadline) {
   for (int other = 0; other < size(); ++other) {
     if (other != rank_) send_set_up(other, {});
   }
   auto lock = links_->lock();
   std::vector<int> missing;
-  links_->wait(lock, deadline, [&] {
+  wait_interruptibly(*links_, lock, deadline, [&] {
     missing.clear();
     for (int other = 0; other < size(); ++other) {
       if (other != rank_ && member(other).set_up.empty()) missing.push_back(other);
     }
     const auto is_gone = [&](int other) { return member(other).state != State::kHere; };
-    return missing.empty() || std::ranges::any_of(missing, is_gone) || has_ended();
+    return missing.empty() || std::ranges::any_of(missing, is_gone) || has_ended() || parent.has_ended();
   });
   if (missing.empty()) {
     for (int other = 0; other < size(); ++other) {
@@ -41,7 +59,8 @@ void Epoch::meet(Clock::time_point deadline) {
     }
   }
   lock.unlock();
-  if (has_ended()) throw_verdict();
+  check();
+  parent.check();
   throw Error(ErrorCode::kDeadlineExceeded,
               fmt::format("{} did not come in time; {} waited for its group to be complete",
                           name_of(missing.front()), name_of(rank_)));
@@ -50,8 +69,8 @@ void Epoch::meet(Clock::time_point deadline) {
 Message Epoch::receive_set_up(int rank, Clock::time_point deadline) {
   auto lock = links_->lock();
   Member& from = member(rank);
-  links_->wait(lock, deadline,
-               [&] { return !from.set_up.empty() || from.state == State::kLeft || has_ended(); });
+  wait_interruptibly(*links_, lock, deadline,
+                     [&] { return !from.set_up.empty() || from.state == State::kLeft || has_ended(); });
   if (!from.set_up.empty()) {
     Message message = std::move(from.set_up.front());
     from.set_up.pop_front();

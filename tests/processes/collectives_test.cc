@@ -1,6 +1,7 @@
 // Collectives and messages among worker processes.
 #include <chrono>
 #include <cstring>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ namespace onesum::testing {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 constexpr CollectiveKind kKinds[] = {CollectiveKind::kReduce,        CollectiveKind::kBroadcast,
@@ -437,6 +439,57 @@ TEST_P(CollectivesOfProcesses, AMessageThatNeverComesIsALateOne) {
   const std::vector<WorkerEnd> ends = run_workers(2, body, environment());
   EXPECT_THAT(ends[0].text, AllOf(HasSubstr("deadline_exceeded"), HasSubstr("task:1")));
   EXPECT_EQ(ends[1].text, "");
+}
+
+TEST_P(CollectivesOfProcesses, ClosingTheClusterEndsMessages) {
+  const auto body = [&](int rank) -> std::string {
+    Cluster cluster = Cluster::from_environment();
+    PointToPoint messages(cluster);
+    if (rank == 1) {
+      messages.send(blank(DType::kFloat32, 10), 0, 1);
+      try {
+        cluster.barrier();
+      } catch (const Error& error) {
+        return error.what();
+      }
+      return "no error";
+    }
+    messages.recv(blank(DType::kFloat32, 10), 1, 1);
+    Work on_used_way = messages.start_recv(blank(DType::kFloat32, 10), 1, 1);
+    Work on_new_way = messages.start_recv(blank(DType::kFloat32, 10), 1, 2);
+    on_new_way.wait_for(std::chrono::milliseconds(50));
+    cluster.close();
+    std::string text;
+    for (Work* const work : {&on_used_way, &on_new_way}) {
+      try {
+        work->wait();
+      } catch (const Error& error) {
+        text += fmt::format("{}: {}\n", to_string(error.code()), error.what());
+      }
+    }
+    return text;
+  };
+  const std::vector<WorkerEnd> ends = run_workers(2, body, environment());
+  EXPECT_THAT(ends[0].text, ContainsRegex("aborted: .*closed the cluster.*\naborted: .*closed the cluster"));
+  EXPECT_THAT(ends[1].text, HasSubstr("closed the cluster"));
+}
+
+TEST_P(CollectivesOfProcesses, WhoWaitsForAGroupCanBeInterrupted) {
+  const auto body = [&](int rank) -> std::string {
+    Cluster cluster = Cluster::from_environment();
+    std::string text;
+    if (rank == 0) {
+      const InterruptCheck check([] { throw std::runtime_error("enough"); });
+      try {
+        cluster.group(std::vector{0, 1}, "both");
+      } catch (const std::runtime_error& error) {
+        text = error.what();
+      }
+    }
+    cluster.barrier();
+    return text;
+  };
+  EXPECT_EQ(run_workers(2, body, environment())[0].text, "enough");
 }
 
 INSTANTIATE_TEST_SUITE_P(Transports, CollectivesOfProcesses, ::testing::Values("shm", "tcp"),
