@@ -1,7 +1,5 @@
 // The ops, as TensorFlow sees them. python/onesum/tensorflow calls them, and nobody else is meant to.
 #include <cstdint>
-#include <string>
-#include <vector>
 
 #include <tensorflow/core/framework/op.h>
 #include <tensorflow/core/framework/shape_inference.h>
@@ -9,48 +7,16 @@
 namespace onesum::tf_bridge {
 namespace {
 
-using tensorflow::shape_inference::DimensionHandle;
 using tensorflow::shape_inference::InferenceContext;
 using tensorflow::shape_inference::ShapeHandle;
 
-absl::Status one_handle(InferenceContext* context) {
-  context->set_output(0, context->Scalar());
+absl::Status handles(InferenceContext* context) {
+  for (int i = 0; i < context->num_outputs(); ++i) context->set_output(i, context->Scalar());
   return absl::OkStatus();
 }
 
-// A result has the shape that all replicas of its value have.
-absl::Status like_replicas(InferenceContext* context) {
-  std::int64_t replicas = 1;
-  TF_RETURN_IF_ERROR(context->GetAttr("replicas", &replicas));
-  std::vector<ShapeHandle> values;
-  TF_RETURN_IF_ERROR(context->input("values", &values));
-  const std::size_t tensors = values.size() / static_cast<std::size_t>(replicas);
-  std::vector<ShapeHandle> merged(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(tensors));
-  for (std::size_t i = tensors; i < values.size(); ++i) {
-    // Replicas that differ are refused by the call, which can say which ones.
-    if (!context->Merge(merged[i % tensors], values[i], &merged[i % tensors]).ok()) {
-      merged[i % tensors] = context->UnknownShape();
-    }
-  }
-  for (int i = 0; i < context->num_outputs(); ++i) {
-    context->set_output(i, merged[static_cast<std::size_t>(i) % tensors]);
-  }
-  return absl::OkStatus();
-}
-
-// Rows of the shape that the replicas' rows have, as many as all workers have together.
-absl::Status like_rows(InferenceContext* context) {
-  std::vector<ShapeHandle> values;
-  TF_RETURN_IF_ERROR(context->input("values", &values));
-  const int tensors = context->num_outputs() / 2;
-  for (int i = 0; i < tensors; ++i) {
-    ShapeHandle rows = values[static_cast<std::size_t>(i)];
-    if (context->RankKnown(rows) && context->Rank(rows) > 0) {
-      TF_RETURN_IF_ERROR(context->ReplaceDim(rows, 0, context->UnknownDim(), &rows));
-    }
-    context->set_output(i, rows);
-    context->set_output(tensors + i, context->Vector(InferenceContext::kUnknownDim));
-  }
+absl::Status unknown_shapes(InferenceContext* context) {
+  for (int i = 0; i < context->num_outputs(); ++i) context->set_output(i, context->UnknownShape());
   return absl::OkStatus();
 }
 
@@ -79,7 +45,7 @@ REGISTER_OP("OnesumCluster")
     .Attr("devices_per_worker: int")
     .Output("cluster: resource")
     .SetIsStateful()
-    .SetShapeFn(one_handle);
+    .SetShapeFn(handles);
 
 REGISTER_OP("OnesumObject")
     .Input("cluster: resource")
@@ -95,7 +61,7 @@ REGISTER_OP("OnesumObject")
     .Attr("num_gpus_per_worker: int = 0")
     .Output("object: resource")
     .SetIsStateful()
-    .SetShapeFn(one_handle);
+    .SetShapeFn(handles);
 
 #define ONESUM_OPTIONS                     \
   Attr("bytes_per_pack: int = 0")          \
@@ -104,36 +70,40 @@ REGISTER_OP("OnesumObject")
       .Attr("is_waited_for: bool = false") \
       .SetIsStateful()
 
-// values: all tensors of the first replica, then those of the second, and so on; results likewise, either one
-// for each replica or one only.
+// Many tensors as one, and many again.
+REGISTER_OP("OnesumBundle")
+    .Input("values: T")
+    .Output("bundle: variant")
+    .Attr("T: list(type) >= 1")
+    .SetShapeFn(handles);
+
+REGISTER_OP("OnesumUnbundle")
+    .Input("bundle: variant")
+    .Output("values: T")
+    .Attr("T: list(type) >= 1")
+    .SetShapeFn(unknown_shapes);
+
+// A bundle for each replica; results likewise, or one only.
 REGISTER_OP("OnesumReduce")
     .Input("cluster: resource")
     .Input("object: resource")
-    .Input("values: T")
-    .Output("results: Tresults")
-    .Attr("T: list(type) >= 1")
-    .Attr("Tresults: list(type) >= 1")
+    .Input("values: replicas * variant")
+    .Output("sums: results * variant")
     .Attr("replicas: int >= 1")
+    .Attr("results: int >= 1")
     .Attr("reduce_op: {'SUM', 'MEAN'}")
-    .ONESUM_OPTIONS.SetShapeFn(like_replicas);
+    .ONESUM_OPTIONS.SetShapeFn(handles);
 
-// Indexed slices: in the same order, with or without dense shapes.
+// Indexed slices: bundles of all values, then all indices, then all dense shapes or none.
 REGISTER_OP("OnesumReduceSparse")
     .Input("cluster: resource")
     .Input("object: resource")
-    .Input("values: T")
-    .Input("indices: Tindices")
-    .Input("dense_shapes: Tshapes")
-    .Output("result_values: Tresults")
-    .Output("result_indices: Tresult_indices")
-    .Attr("T: list(type) >= 1")
-    .Attr("Tindices: list({int32, int64}) >= 1")
-    .Attr("Tshapes: list({int32, int64}) >= 0")
-    .Attr("Tresults: list(type) >= 1")
-    .Attr("Tresult_indices: list({int32, int64}) >= 1")
+    .Input("values: replicas * variant")
+    .Output("sum: variant")
     .Attr("replicas: int >= 1")
+    .Attr("has_dense_shapes: bool")
     .Attr("reduce_op: {'SUM', 'MEAN'}")
-    .ONESUM_OPTIONS.SetShapeFn(like_rows);
+    .ONESUM_OPTIONS.SetShapeFn(handles);
 
 REGISTER_OP("OnesumBroadcast")
     .Input("cluster: resource")

@@ -1,9 +1,11 @@
 // The reduction of indexed slices, many at a time: a concatenation of all replicas' rows.
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "bundle.h"
 #include "call_kernel.h"
 #include "values.h"
 
@@ -21,54 +23,43 @@ Shape read_shape(const tf::Tensor& tensor) {
   return Shape(extents);
 }
 
+// Bundles have all values, then all indices and, if there are, all dense shapes.
 class ReduceSparseKernel : public CallKernel {
  public:
   explicit ReduceSparseKernel(tf::OpKernelConstruction* construction)
       : CallKernel(construction), op_(reduce_op_of(construction)) {
-    int replicas = 1;
-    OP_REQUIRES_OK(construction, construction->GetAttr("replicas", &replicas));
-    replicas_ = static_cast<std::size_t>(replicas);
-    tensors_ = static_cast<std::size_t>(construction->num_outputs()) / 2;
+    OP_REQUIRES_OK(construction, construction->GetAttr("has_dense_shapes", &has_dense_shapes_));
   }
 
  protected:
   void call(tf::OpKernelContext& context, const Object& object) const override {
-    tf::OpInputList values;
-    tf::OpInputList indices;
-    tf::OpInputList dense_shapes;
-    check(context.input_list("values", &values));
-    check(context.input_list("indices", &indices));
-    check(context.input_list("dense_shapes", &dense_shapes));
-    const std::vector<Device> devices = object.replica_devices(replicas_);
-    std::vector<std::vector<Value>> replicas(tensors_);
-    for (std::size_t i = 0; i < tensors_ * replicas_; ++i) {
-      const int input = static_cast<int>(i);
-      const Device& device = devices[i / tensors_];
-      std::optional<Shape> dense_shape;
-      if (dense_shapes.size() > 0) dense_shape = read_shape(dense_shapes[input]);
-      replicas[i % tensors_].emplace_back(
-          IndexedSlices{borrowed(values[input], device), borrowed(indices[input], device), dense_shape});
+    const std::vector<Device> devices =
+        object.replica_devices(static_cast<std::size_t>(context.num_inputs() - kFirstValue));
+    std::vector<std::vector<Value>> values;
+    for (std::size_t replica = 0; replica < devices.size(); ++replica) {
+      const std::vector<tf::Tensor>& tensors =
+          bundle_in(context, kFirstValue + static_cast<int>(replica)).tensors;
+      const std::size_t count = tensors.size() / (has_dense_shapes_ ? 3 : 2);
+      values.resize(count);
+      for (std::size_t i = 0; i < count; ++i) {
+        std::optional<Shape> dense_shape;
+        if (has_dense_shapes_) dense_shape = read_shape(tensors[2 * count + i]);
+        values[i].emplace_back(IndexedSlices{borrowed(tensors[i], devices[replica]),
+                                             borrowed(tensors[count + i], devices[replica]), dense_shape});
+      }
     }
     std::vector<ValueDestination> pairs;
-    for (std::vector<Value>& value : replicas) {
-      pairs.push_back({PerReplica(std::move(value)), object.here()});
-    }
+    for (std::vector<Value>& value : values) pairs.push_back({PerReplica(std::move(value)), object.here()});
     const std::vector<Mirrored> results = object.ops().batch_reduce(op_, pairs, options());
-    for (std::size_t i = 0; i < tensors_; ++i) {
-      const IndexedSlices& slices = results[i].slices();
-      context.set_output(static_cast<int>(i), adopted(slices.values));
-      context.set_output(static_cast<int>(tensors_ + i), adopted(slices.indices));
-    }
+    Bundle bundle;
+    for (const Mirrored& result : results) bundle.tensors.push_back(adopted(result.slices().values));
+    for (const Mirrored& result : results) bundle.tensors.push_back(adopted(result.slices().indices));
+    set_bundle(context, 0, std::move(bundle));
   }
 
  private:
-  static void check(const absl::Status& status) {
-    if (!status.ok()) throw Error(ErrorCode::kInternal, std::string(status.message()));
-  }
-
   const ReduceOp op_;
-  std::size_t replicas_ = 1;
-  std::size_t tensors_ = 0;
+  bool has_dense_shapes_ = false;
 };
 
 REGISTER_KERNEL_BUILDER(Name("OnesumReduceSparse").Device(tf::DEVICE_CPU), ReduceSparseKernel);

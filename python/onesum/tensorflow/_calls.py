@@ -2,66 +2,82 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import tensorflow as tf
 
-from . import _values
+from ._bundles import bundled, common_shape, unbundled
 from ._handles import HOST, Handles, ops
+from ._values import options_of, result_dtype
 
-Replicas = list[tf.Tensor]
+
+class Way(NamedTuple):
+    """From which devices to which others values go, and whether each of these gets the result of its own replica:
+    else all get the same."""
+
+    sources: tuple[str, ...]
+    destinations: tuple[str, ...]
+    each_its_own: bool
 
 
 class Calls:
     def __init__(self, handles: Handles):
         self._handles = handles
 
-    def reduce(self, reduce_op, values: list[Replicas], devices, order, options) -> list[tuple[tf.Tensor, ...]]:
-        """values[t][r]: replica r of tensor t. Gives for each tensor its sum on each of the devices. `order`: whose
-        replica's result each device gets, where each replica has its own; else all get the same."""
-        count = len(values[0])
-        flat = [value[replica] for replica in range(count) for value in values]
-        types = [_values.result_dtype(reduce_op, value[0].dtype) for value in values]
+    def _call(self, op, *arguments, options=None, **attributes):
         with tf.device(None), tf.device(HOST):
-            cluster, object_ = self._handles()
-            results = ops.onesum_reduce(
-                cluster,
-                object_,
-                flat,
-                Tresults=types * (count if order else 1),
-                replicas=count,
-                reduce_op=reduce_op.name,
-                **_values.options_of(options),
-            )
-        by_replica = [results[start : start + len(values)] for start in range(0, len(results), len(values))]
-        return _values.delivered([by_replica[r] for r in order] if order else by_replica, devices)
+            if options is not None:
+                attributes |= options_of(options)
+            return op(*self._handles(), *arguments, is_waited_for=tf.executing_eagerly(), **attributes)
 
-    def reduce_sparse(self, reduce_op, values, devices, _order, options) -> list[tuple[tf.IndexedSlices, ...]]:
+    def reduce(self, reduce_op, values: list[list[tf.Tensor]], way: Way, options) -> list[tuple[tf.Tensor, ...]]:
+        """values[t][r]: replica r of tensor t. Gives for each tensor its sum on each of the destinations."""
+        results = self._call(
+            ops.onesum_reduce,
+            [bundled(tensors, device) for tensors, device in zip(zip(*values), way.sources, strict=True)],
+            results=len(way.sources) if way.each_its_own else 1,
+            reduce_op=reduce_op.name,
+            options=options,
+        )
+        dtypes = [result_dtype(reduce_op, value[0].dtype) for value in values]
+        shapes = [common_shape(value) for value in values]
+        return list(
+            zip(
+                *(
+                    unbundled(
+                        results[way.sources.index(device) if way.each_its_own else 0], device, dtypes, shapes
+                    )
+                    for device in way.destinations
+                ),
+                strict=True,
+            )
+        )
+
+    def reduce_sparse(
+        self, reduce_op, values: list[list[tf.IndexedSlices]], way: Way, options
+    ) -> list[tuple[tf.IndexedSlices, ...]]:
         """The same of indexed slices."""
-        count = len(values[0])
-        flat = [value[replica] for replica in range(count) for value in values]
-        shapes = [each.dense_shape for each in flat]
-        index_types = [
-            tf.int64 if any(each.indices.dtype == tf.int64 for each in value) else tf.int32 for value in values
-        ]
-        with tf.device(None), tf.device(HOST):
-            cluster, object_ = self._handles()
-            rows, indices = ops.onesum_reduce_sparse(
-                cluster,
-                object_,
-                [each.values for each in flat],
-                [each.indices for each in flat],
-                [] if any(shape is None for shape in shapes) else shapes,
-                Tresults=[_values.result_dtype(reduce_op, value[0].dtype) for value in values],
-                Tresult_indices=index_types,
-                replicas=count,
-                reduce_op=reduce_op.name,
-                **_values.options_of(options),
-            )
-        copies = _values.delivered([[*rows, *indices]], devices)
+        has_dense_shapes = all(each.dense_shape is not None for value in values for each in value)
+        bundles = []
+        for slices, device in zip(zip(*values), way.sources, strict=True):
+            tensors = [each.values for each in slices] + [each.indices for each in slices]
+            if has_dense_shapes:
+                tensors += [each.dense_shape for each in slices]
+            bundles.append(bundled(tensors, device))
+        total = self._call(
+            ops.onesum_reduce_sparse,
+            bundles,
+            has_dense_shapes=has_dense_shapes,
+            reduce_op=reduce_op.name,
+            options=options,
+        )
+        dtypes = [result_dtype(reduce_op, value[0].dtype) for value in values]
+        dtypes += [max((each.indices.dtype for each in value), key=lambda dtype: dtype.size) for value in values]
+        shapes = [tf.TensorShape([None]).concatenate(value[0].values.shape[1:]) for value in values]
+        shapes += [tf.TensorShape([None])] * len(values)
+        copies = [unbundled(total, device, dtypes, shapes) for device in way.destinations]
         return [
-            tuple(
-                tf.IndexedSlices(its_rows, its_indices, value[0].dense_shape)
-                for its_rows, its_indices in zip(copies[t], copies[len(values) + t], strict=True)
-            )
+            tuple(tf.IndexedSlices(its[t], its[len(values) + t], value[0].dense_shape) for its in copies)
             for t, value in enumerate(values)
         ]
 
@@ -69,13 +85,7 @@ class Calls:
         """Worker 0's value."""
         if isinstance(value, tf.IndexedSlices):
             return tf.IndexedSlices(self.broadcast(value.values), self.broadcast(value.indices), value.dense_shape)
-        with tf.device(None), tf.device(HOST):
-            cluster, object_ = self._handles()
-            return ops.onesum_broadcast(
-                cluster, object_, tf.convert_to_tensor(value), is_waited_for=tf.executing_eagerly()
-            )
+        return self._call(ops.onesum_broadcast, tf.convert_to_tensor(value))
 
-    def gather(self, replicas: Replicas, axis: int, options) -> tf.Tensor:
-        with tf.device(None), tf.device(HOST):
-            cluster, object_ = self._handles()
-            return ops.onesum_gather(cluster, object_, replicas, axis=axis, **_values.options_of(options))
+    def gather(self, replicas: list[tf.Tensor], axis: int, options) -> tf.Tensor:
+        return self._call(ops.onesum_gather, replicas, axis=axis, options=options)

@@ -6,13 +6,12 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 import tensorflow as tf
-from tensorflow.python.distribute import cross_device_ops as tf_ops
 
 import onesum
 
-from . import _values
-from ._calls import Calls
+from ._calls import Calls, Way
 from ._handles import Handles
+from ._values import copied, devices_of, mirrored, name_of, replicas_of, result_dtype
 
 
 class CrossDeviceOps(tf.distribute.CrossDeviceOps):
@@ -39,27 +38,28 @@ class CrossDeviceOps(tf.distribute.CrossDeviceOps):
         return self.batch_reduce_implementation(reduce_op, [(per_replica_value, destinations)], options)[0]
 
     def batch_reduce_implementation(self, reduce_op, value_destination_pairs, options):
-        _values.name_of(reduce_op)
-        groups = defaultdict(list)  # what goes the same way: positions in the batch
-        replicas = []
+        name_of(reduce_op)
+        values = [replicas_of(value) for value, _ in value_destination_pairs]
+        groups = defaultdict(list)  # what goes the same way, by position in the batch
         for position, (value, destination) in enumerate(value_destination_pairs):
-            replicas.append(_values.replicas_of(value))
-            devices = _values.devices_of(destination)
-            sources = _values.devices_of(value)
-            is_sparse = isinstance(replicas[-1][0], tf.IndexedSlices)
-            each_its_own = not (is_sparse or self._shares_results) and set(sources) == set(devices)
-            order = tuple(sources.index(device) for device in devices) if each_its_own else ()
-            groups[is_sparse, len(replicas[-1]), devices, order].append(position)
-        results = [None] * len(replicas)
-        for (is_sparse, _, devices, order), positions in groups.items():
-            values = [replicas[position] for position in positions]
-            reduced = self._calls.reduce_sparse if is_sparse else self._reduce
-            for position, result in zip(positions, reduced(reduce_op, values, devices, order, options), strict=True):
-                results[position] = _values.mirrored(result)
+            is_sparse = isinstance(values[position][0], tf.IndexedSlices)
+            groups[is_sparse, self._way(value, destination, is_sparse)].append(position)
+        results = [None] * len(values)
+        for (is_sparse, way), positions in groups.items():
+            reduced = (self._calls.reduce_sparse if is_sparse else self._reduce)(
+                reduce_op, [values[position] for position in positions], way, options
+            )
+            for position, copies in zip(positions, reduced, strict=True):
+                results[position] = mirrored(copies)
         return results
 
-    def _reduce(self, reduce_op, values, devices, order, options):
-        return self._calls.reduce(reduce_op, values, devices, order, options)
+    def _way(self, value, destination, is_sparse: bool) -> Way:
+        sources, destinations = devices_of(value), devices_of(destination)
+        is_shared = is_sparse or self._shares_results or set(sources) != set(destinations)
+        return Way(sources, destinations, each_its_own=not is_shared)
+
+    def _reduce(self, reduce_op, values, way: Way, options):
+        return self._calls.reduce(reduce_op, values, way, options)
 
     def broadcast_implementation(self, tensor, destinations):
         if self._workers > 1:
@@ -67,10 +67,8 @@ class CrossDeviceOps(tf.distribute.CrossDeviceOps):
         return super().broadcast_implementation(tensor, destinations)
 
     def _gather_implementation(self, per_replica_value, destinations, axis, options):
-        replicas = _values.replicas_of(per_replica_value)
-        gathered = self._calls.gather(replicas, axis, options)
-        (copies,) = _values.delivered([[gathered]], _values.devices_of(destinations))
-        return _values.mirrored(copies)
+        gathered = self._calls.gather(replicas_of(per_replica_value), axis, options)
+        return mirrored(copied(gathered, devices_of(destinations)))
 
 
 def _cluster_of(cluster) -> tuple[str, onesum.Cluster]:
@@ -108,20 +106,20 @@ class ReductionToOneDevice(CrossDeviceOps):
         self.reduce_to_device = reduce_to_device
         self.accumulation_fn = accumulation_fn
 
-    def _reduce(self, reduce_op, values, devices, order, options):
+    def _reduce(self, reduce_op, values, way, options):
         if self.accumulation_fn is None:
-            return super()._reduce(reduce_op, values, devices, order, options)
-        return [self._accumulated(reduce_op, replicas, devices, options) for replicas in values]
+            return super()._reduce(reduce_op, values, way, options)
+        return [self._accumulated(reduce_op, replicas, way, options) for replicas in values]
 
-    def _accumulated(self, reduce_op, replicas, devices, options):
+    def _accumulated(self, reduce_op, replicas, way, options):
         if self._workers > 1:
             gathered = self._calls.gather([tf.stack(replicas)], 0, options)
             replicas = tf.unstack(gathered, num=self._workers * len(replicas))
-        with tf.device(None), tf.device(self.reduce_to_device or devices[0]):
+        with tf.device(None), tf.device(self.reduce_to_device or way.destinations[0]):
             total = self.accumulation_fn(replicas)
             if reduce_op == tf.distribute.ReduceOp.MEAN:
-                total = tf.cast(total, _values.result_dtype(reduce_op, total.dtype)) / len(replicas)
-        return _values.delivered([[total]], devices)[0]
+                total = tf.cast(total, result_dtype(reduce_op, total.dtype)) / len(replicas)
+        return copied(total, way.destinations)
 
 
 def _on_host(device: str) -> str:

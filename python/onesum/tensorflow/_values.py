@@ -32,7 +32,6 @@ def options_of(options) -> dict:
         "bytes_per_pack": options.bytes_per_pack,
         "timeout_ms": math.ceil((options.timeout_seconds or 0) * 1000),
         "implementation": options.implementation.value,
-        "is_waited_for": tf.executing_eagerly(),
     }
 
 
@@ -50,14 +49,13 @@ def devices_of(value_or_destination) -> tuple[str, ...]:
     return tuple(cross_device_ops.get_devices_from(value_or_destination))
 
 
-def delivered(results: list[list[tf.Tensor]], devices: tuple[str, ...]) -> list[tuple[tf.Tensor, ...]]:
-    """results[d]: all tensors for device d, or results[0] for all of them. Gives for each tensor its copies on the
-    devices, which on CPUs share their memory."""
-    on_devices = []
-    for index, device in enumerate(devices):
+def copied(tensor: tf.Tensor, devices: tuple[str, ...]) -> list[tf.Tensor]:
+    """On each of the devices; on CPUs they share their memory."""
+    copies = []
+    for device in devices:
         with tf.device(None), tf.device(device):
-            on_devices.append(tf.identity_n(results[index if len(results) > 1 else 0]))
-    return list(zip(*on_devices, strict=True))
+            copies.append(tf.identity(tensor))
+    return copies
 
 
 def mirrored(copies):
