@@ -3,7 +3,7 @@
     PYTHONPATH=build/python-package python bench/python/tf_batch_reduce.py [--devices N] [--shapes FILE] [--rounds N]
 
 eager     called as it is
-function  inside a tf.function, which waits for all results on all devices and returns none of them
+function  inside a tf.function, which returns the results of each device as one bundle
 
 The classes take turns, round by round, in one process with N logical CPU devices. Printed are medians, quartiles and
 our time over that of TensorFlow's best.
@@ -21,6 +21,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import tensorflow as tf
 
 import onesum.tensorflow
+from onesum.tensorflow._bundles import bundled
 
 CLASSES = {
     "onesum ReductionToOneDevice": onesum.tensorflow.ReductionToOneDevice,
@@ -54,14 +55,10 @@ def steps_of(strategy, shapes):
 
     @tf.function
     def traced():
-        # Neither arguments nor results: to pass hundreds of distributed values takes Python longer than to reduce them.
+        # To pass hundreds of distributed values in and out takes Python longer than to reduce them.
         results = reduce(gradients)
-        waits = []
-        for replica, device in enumerate(strategy.extended.worker_devices):
-            with tf.device(device):
-                waits.append(tf.group(*(result.values[replica] for result in results)))
-        with tf.control_dependencies(waits):
-            return tf.constant(0)
+        devices = strategy.extended.worker_devices
+        return [bundled([result.values[i] for result in results], device) for i, device in enumerate(devices)]
 
     return {"eager": lambda: reduce(gradients), "function": traced}
 

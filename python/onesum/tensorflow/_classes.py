@@ -10,7 +10,7 @@ import tensorflow as tf
 import onesum
 
 from ._calls import Calls, Way
-from ._handles import Handles
+from ._handles import Handles, environment
 from ._values import copied, devices_of, mirrored, name_of, replicas_of, result_dtype
 
 
@@ -76,7 +76,7 @@ def _cluster_of(cluster) -> tuple[str, onesum.Cluster]:
     if cluster is None:
         return "local", onesum.Cluster.local()
     if cluster == "environment":
-        return "environment", onesum.Cluster.from_environment()
+        return "environment", environment()
     raise TypeError(
         f"cluster is {cluster!r}; expected None (this process alone) or \"environment\" (the workers that the launcher "
         "of this process has started)"
@@ -188,7 +188,7 @@ class MultiWorkerAllReduce(CrossDeviceOps):
         agg_small_grads_max_bytes: int = 0,
         agg_small_grads_max_group: int = 10,
     ):
-        joined = onesum.Cluster.from_environment()
+        joined = environment()
         source = "environment"
         if joined.size == 1:
             source, joined = "embedded", onesum.Cluster.embedded(worker_devices, max(num_gpus_per_worker, 1))

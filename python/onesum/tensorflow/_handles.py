@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import functools
 import threading
 from collections.abc import Sequence
 from pathlib import Path
 
 import tensorflow as tf
+
+import onesum
 
 _PATH = Path(__file__).with_name("_tensorflow.so")
 ops = tf.load_op_library(str(_PATH))
@@ -22,6 +25,12 @@ HOST = "/device:CPU:0"  # where the ops run: all memory is the host's
 
 _lock = threading.RLock()
 _environment = None
+
+
+@functools.cache
+def environment() -> onesum.Cluster:
+    """The workers that the launcher of this process has started. It stays among them until it ends."""
+    return onesum.Cluster.from_environment()
 
 
 class Handles:
