@@ -15,7 +15,7 @@ DEVICES = use_devices(int(sys.argv[1]))
 REPLICAS = WORKERS * len(DEVICES)
 BATCH, STEPS, RATE = 32, 16, 0.5
 
-tf.keras.utils.set_random_seed(7)
+tf.keras.utils.set_random_seed(7 + RANK)  # weights are broadcast
 tf.config.experimental.enable_op_determinism()
 generator = np.random.default_rng(7)
 words = generator.integers(0, 20, (BATCH * STEPS, 5))
@@ -89,5 +89,7 @@ def train_by_fit(model):
 with strategy.scope():
     model = make_model()
     model.build((None, 5))
+    for variable in model.variables:
+        variable.assign(ops.broadcast(tf.convert_to_tensor(variable), "CPU:0"))
 (train_in_a_loop if sys.argv[2] == "loop" else train_by_fit)(model)
 np.savez(f"{sys.argv[3]}-{RANK}.npz", *model.get_weights())
