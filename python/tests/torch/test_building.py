@@ -1,5 +1,5 @@
 """How an installed package builds its bridge: once, in the right place, with errors that say what is wrong. PyTorch
-and the compiler are a few lines here; python/tests/pip_install_bridge has real ones."""
+and the compiler are a few lines here; python/tests/bridges/pip_install has real ones."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-# Started as: torchrun --standalone --nproc-per-node 2
+# Started as: python -m torch.distributed.run --standalone --nproc-per-node 2
 """A step of DDP as the page shows it."""
 
 import torch
