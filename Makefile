@@ -13,6 +13,7 @@
 #   docs             write the pages that are made from plans: docs/algorithms.md
 #   format           lay out the sources
 #   test-python      set-up, build, the tests of the Python package
+#   test-bridges     set-up, build, the tests of the bridges to TensorFlow and PyTorch; installs both below build/bridges
 #   python-stubs     write python/onesum/_core.pyi from the extension
 #   setup-python     make build/python, a virtual environment for the Python package
 #   setup-cuda       install CUDA's compiler and headers below build/, for the GPU plug-in; no GPU is needed
@@ -21,7 +22,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: setup setup-dev setup-cuda setup-python build run test test-fast test-python python-stubs test-exhaustive test-gpu bench bench-peers \
+.PHONY: setup setup-dev setup-cuda setup-python build run test test-fast test-python test-bridges python-stubs test-exhaustive test-gpu bench bench-peers \
         check-instructions soak docs lint check-format check-layers tidy format clean
 
 jobs := $(shell nproc)
@@ -72,6 +73,11 @@ test-python: setup setup-python build/build.ninja
 	@grep -q '^nanobind_DIR:PATH=/' build/CMakeCache.txt || cmake --preset release
 	cmake --build --preset release --target onesum_python onesum_tool
 	ctest --preset release -R '^python/'
+
+# Those that are there; make test-bridges bridges=torch tests one of them.
+bridges := $(notdir $(wildcard python/tests/tensorflow python/tests/torch))
+test-bridges: setup
+	@for bridge in $(bridges); do tools/test_bridge "$$bridge" || exit 1; done
 
 python-stubs: setup setup-python build/build.ninja
 	cmake --build --preset release --target onesum_python

@@ -3,7 +3,7 @@
 #   ONESUM_PYTHON_PROGRAM  the interpreter to build for; else that of build/python, or scikit-build-core's
 # In the build tree the package is <build>/python-package/onesum, for PYTHONPATH. `pip install .` installs
 #   onesum/_core.*.so, onesum/lib/libonesum.so.*, onesum/lib/libonesum_cuda.so where there is CUDA, onesum/bin/onesum
-# and nothing else of the project.
+# and, for bridges, which are built where they are used, onesum/include and onesum/<bridge>/sources.
 set(ONESUM_PYTHON_PROGRAM "" CACHE FILEPATH "Python to build the extension for")
 set(venv_python "${PROJECT_SOURCE_DIR}/build/python/bin/python")
 set(ONESUM_WITH_PYTHON OFF)
@@ -54,6 +54,14 @@ if(SKBUILD)
   if(TARGET onesum_cuda)
     install(TARGETS onesum_cuda LIBRARY DESTINATION onesum/lib)
   endif()
+  install(DIRECTORY include/onesum "${PROJECT_BINARY_DIR}/generated/include/onesum" DESTINATION onesum/include
+    FILES_MATCHING PATTERN "*.h")
+  foreach(bridge tensorflow torch)
+    if(EXISTS "${PROJECT_SOURCE_DIR}/python/${bridge}")
+      install(DIRECTORY python/${bridge}/ DESTINATION onesum/${bridge}/sources
+        FILES_MATCHING PATTERN "*.h" PATTERN "*.cc")
+    endif()
+  endforeach()
 else()
   # The package's own files, as links, so that they can be edited.
   file(MAKE_DIRECTORY "${package}/bin")

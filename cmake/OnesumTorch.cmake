@@ -1,8 +1,12 @@
 # The bridge to PyTorch: target onesum_torch, the extension onesum.torch._torch from python/torch.
 #   ONESUM_TORCH         on, off, or auto (default): where the Python in use has PyTorch
 #   ONESUM_TORCH_PYTHON  the interpreter whose PyTorch to build for; else the Python package's, or python3
-# It fits the PyTorch it was built with and no other, whose version it keeps for onesum/torch/__init__.py to
-# compare. In the build tree the package is <build>/python-package/onesum, for PYTHONPATH.
+# It fits the PyTorch it was built with and no other, whose version it keeps for python/onesum/_bridges.py to
+# compare. In the build tree the package is <build>/python-package/onesum, for PYTHONPATH. A wheel has the sources,
+# and builds the bridge where it is used.
+if(SKBUILD)
+  return()
+endif()
 set(ONESUM_TORCH_PYTHON "" CACHE FILEPATH "Python whose PyTorch the bridge is built for")
 set(ONESUM_WITH_TORCH OFF)
 
@@ -60,20 +64,14 @@ endforeach()
 target_link_libraries(onesum_torch PRIVATE onesum_shared onesum_build)
 # PyTorch is imported first; its libraries are found in the process.
 set_target_properties(onesum_torch PROPERTIES
-  OUTPUT_NAME _torch PREFIX "" SUFFIX "${extension_suffix}" LIBRARY_OUTPUT_DIRECTORY "${torch_package}"
-  INSTALL_RPATH "$ORIGIN/../lib")
+  OUTPUT_NAME _torch PREFIX "" SUFFIX "${extension_suffix}" LIBRARY_OUTPUT_DIRECTORY "${torch_package}")
 
 file(MAKE_DIRECTORY "${torch_package}")
 file(CONFIGURE OUTPUT "${torch_package}/_built_for.py" CONTENT
   "# The PyTorch that _torch was built with.\nTORCH_VERSION = \"@torch_version@\"\n" @ONLY)
-if(SKBUILD)
-  install(TARGETS onesum_torch LIBRARY DESTINATION onesum/torch)
-  install(FILES "${torch_package}/_built_for.py" DESTINATION onesum/torch)
-else()
-  # The package's own files, as links, so that they can be edited.
-  file(GLOB torch_files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/python/onesum/torch/*.py")
-  foreach(file IN LISTS torch_files)
-    cmake_path(GET file FILENAME name)
-    file(CREATE_LINK "${file}" "${torch_package}/${name}" SYMBOLIC)
-  endforeach()
-endif()
+# The package's own files, as links, so that they can be edited.
+file(GLOB torch_files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/python/onesum/torch/*.py")
+foreach(file IN LISTS torch_files)
+  cmake_path(GET file FILENAME name)
+  file(CREATE_LINK "${file}" "${torch_package}/${name}" SYMBOLIC)
+endforeach()

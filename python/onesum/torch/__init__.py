@@ -18,22 +18,11 @@ except ImportError as error:
         f"onesum.torch needs PyTorch, which cannot be imported here: {error}"
     ) from error
 
-try:
-    from ._built_for import TORCH_VERSION as _TORCH_VERSION
-except ImportError as error:
-    raise ImportError(
-        "this onesum was built without its bridge to PyTorch; install it again where PyTorch "
-        f"{torch.__version__} is installed (pip install --no-build-isolation onesum)"
-    ) from error
+from onesum import _bridges
 
-if torch.__version__ != _TORCH_VERSION:
-    raise ImportError(
-        f"onesum's bridge was built for PyTorch {_TORCH_VERSION}, and this is {torch.__version__}; "
-        "install onesum again with this PyTorch (pip install --no-build-isolation --force-reinstall onesum)"
-    )
-
-from . import _torch
 from ._join import find_each_other
+
+_torch = _bridges.extension("torch")
 
 __all__: list[str] = []
 
