@@ -48,8 +48,8 @@ struct ONESUM_API Collective {
   // sizes in every call of the kinds that have parts (but in prepared ones), for one's may change where the
   // others' stay.
   bool has_equal_parts = false;
-  // kReduce, kAllGather: the only worker that passes memory for results, the same on all workers; -1: whoever
-  // passes some, and the same ones whenever a worker makes a call that looks the same to it.
+  // kReduce, kBroadcast, kAllGather: the only worker that passes memory for results, the same on all workers;
+  // -1: whoever passes some, and the same ones whenever a worker makes a call that looks the same to it.
   int receiver = -1;
 
   static Collective reduce(ReduceOp op, std::vector<PerReplica> values, std::vector<PerReplica> results);

@@ -5,6 +5,7 @@
 
 #include <onesum/error.h>
 
+#include "api/copies.h"
 #include "api/engines.h"
 #include "api/tensor_state.h"
 
@@ -43,6 +44,8 @@ std::uint32_t number_of(std::span<const std::uint32_t> numbers, std::size_t i) {
   return numbers.empty() ? static_cast<std::uint32_t>(i) : numbers[i];
 }
 
+Shape row_of(std::size_t bytes) { return Shape{static_cast<std::int64_t>(bytes)}; }
+
 Tensor make_result(const Stream& stream, const Device& device) {
   return Tensor::empty(stream.result_dtype, stream.result_shape, device);
 }
@@ -62,6 +65,7 @@ BoundCall::BoundCall(const CallTraits& traits, planner::Planned planned, const e
     if (number_of(stream.replica_numbers, 0) == 0) bytes_ += replica_bytes(stream, 0);
   }
   number_slots();
+  make_copies();
 }
 
 bool BoundCall::is_here(std::int32_t device) const {
@@ -97,6 +101,39 @@ void BoundCall::number_slots() {
     for (Place& place : slots_[s].replicas) place.component -= replicas.of(pair);
     for (Place& place : slots_[s].results) place.component -= results.of(pair);
   }
+}
+
+void BoundCall::make_copies() {
+  std::uint32_t first_slot = 0;
+  for (std::size_t s = 0; s < planned_.streams.size(); ++s) {
+    const Stream& stream = planned_.streams[s];
+    for (const std::uint32_t r : stream.copied_replicas) {
+      const auto place = std::ranges::find(slots_[s].replicas, first_slot + r, &Place::slot);
+      const std::size_t offset = stream.input_offset * size_of(stream.task.replicas[r].element);
+      const Device& device = planned_.devices[static_cast<std::size_t>(stream.task.replicas[r].device)];
+      Tensor copy = Tensor::empty(DType::kUInt8, row_of(offset + replica_bytes(stream, r)), device);
+      copies_.push_back({s, *place, offset, std::move(copy)});
+    }
+    first_slot += static_cast<std::uint32_t>(stream.task.replicas.size() + stream.task.destinations.size());
+  }
+}
+
+void BoundCall::read_copies(const Pairs& pairs) {
+  for (ReplicaCopy& its : copies_) {
+    const Stream& stream = planned_.streams[its.stream];
+    const DistributedValues& value = *pairs[stream.pair].value;
+    const Tensor::State& replica = *part_of(value.values()[its.place.component], stream.part);
+    const Shape row = row_of(its.copy.bytes() - its.offset);
+    its.from = Tensor::borrow(static_cast<std::byte*>(replica.memory) + its.offset, DType::kUInt8, row,
+                              replica.device, replica.stream);
+    its.to = Tensor::borrow(static_cast<std::byte*>(its.copy.memory()) + its.offset, DType::kUInt8, row,
+                            its.copy.device());
+    instance_.bases()[its.place.slot] = static_cast<std::byte*>(its.copy.memory());
+  }
+}
+
+void BoundCall::copy_replicas() {
+  for (const ReplicaCopy& its : copies_) copy(its.from, its.to);
 }
 
 std::vector<Mirrored> BoundCall::make_results() const {
@@ -156,6 +193,7 @@ void BoundCall::set_addresses(const Pairs& pairs, std::span<const Mirrored> fres
       if (const auto overlap = overlap_.find(instance_.bases())) refuse_overlap(*overlap);
     }
     refuse_split_elements();
+    read_copies(pairs);
     instance_.bases_changed();
   }
   if (!instance_.program().queued.empty()) find_callers(pairs, fresh);
@@ -164,7 +202,7 @@ void BoundCall::set_addresses(const Pairs& pairs, std::span<const Mirrored> fres
 
 void BoundCall::find_callers(const Pairs& pairs, std::span<const Mirrored> fresh) {
   callers_.clear();
-  all_have_streams_ = true;
+  all_have_streams_ = copies_.empty();  // which the next call writes
   for (std::size_t s = 0; s < planned_.streams.size(); ++s) {
     const Stream& stream = planned_.streams[s];
     const Pair pair = pairs[stream.pair];
@@ -210,6 +248,7 @@ OverlapCheck BoundCall::make_overlap_check() const {
       if (target.in_place_of >= 0)
         uses[first + static_cast<std::size_t>(target.in_place_of)].is_replaced = true;
     }
+    for (const std::uint32_t r : stream.copied_replicas) uses[first + r].is_replaced = true;
   }
   return OverlapCheck(std::move(uses));
 }

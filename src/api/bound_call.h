@@ -40,6 +40,9 @@ class BoundCall {
   // overlaps of the caller's results. Allocates nothing.
   void set_addresses(const Pairs& pairs, std::span<const Mirrored> fresh = {});
 
+  // Before every run: replicas that are not to be read where they are (planner::Stream::copied_replicas).
+  void copy_replicas();
+
   // Runs on the addresses set last, without other processes.
   void run(exec::Executor::Deadline deadline, exec::FunctionCaller* caller) {
     exec::Executor::run(instance_, deadline, caller);
@@ -60,6 +63,8 @@ class BoundCall {
   bool set_bases(const DistributedValues& values, planner::StreamPart part,
                  std::span<const Place> places) noexcept;
   void number_slots();
+  void make_copies();
+  void read_copies(const Pairs& pairs);
   void find_callers(const Pairs& pairs, std::span<const Mirrored> fresh);
   void note_streams(const DistributedValues& values, planner::StreamPart part, std::span<const Place> places);
   void note_stream(const Tensor::State& state);
@@ -79,6 +84,16 @@ class BoundCall {
     std::vector<Place> results;
   };
   std::vector<StreamSlots> slots_;  // by stream
+  // A replica that is read from a copy, which has as many bytes before it as the replica's part.
+  struct ReplicaCopy {
+    std::size_t stream = 0;
+    Place place;
+    std::size_t offset = 0;
+    Tensor copy;
+    Tensor from{};
+    Tensor to{};
+  };
+  std::vector<ReplicaCopy> copies_;
   exec::Instance instance_;
   OverlapCheck overlap_;
   // Of calls with GPUs: the streams of their tensors, and whether all have one.

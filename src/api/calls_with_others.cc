@@ -147,6 +147,11 @@ std::vector<Mirrored> CrossDeviceOps::Impl::call_as_told(api::Session::Call& cal
 exec::Waiting CrossDeviceOps::Impl::execute_with_others(api::Session::Call& call, api::BoundCall& bound,
                                                         const api::Pairs& pairs) {
   api::AccumulationCaller caller(accumulation_fn, bound, pairs);
+  try {
+    bound.copy_replicas();
+  } catch (...) {
+    call.end_after(std::current_exception());
+  }
   return call.run(bound.instance(), bound.crossed().fingerprint, bound.bytes(), &caller);
 }
 

@@ -27,7 +27,11 @@ constexpr std::array kNames{
     Name{"all_to_all", CallKind::kAllToAll},
 };
 
-const Name& name_of(CollectiveKind kind) { return kNames[static_cast<std::size_t>(kind)]; }
+// Numbers that no collective has are refused by check(), and are until then those of the first.
+const Name& name_of(CollectiveKind kind) noexcept {
+  const auto number = static_cast<std::size_t>(kind);
+  return kNames[number < kNames.size() ? number : 0];
+}
 
 }  // namespace
 
@@ -85,13 +89,21 @@ Pairs pairs_of(const Collective& call) {
           }};
 }
 
+namespace {
+
+void check_kind(CollectiveKind kind) {
+  if (static_cast<std::size_t>(kind) < kNames.size()) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("no collective has the number {}", static_cast<int>(kind)));
+}
+
+}  // namespace
+
 void check(const Collective& call, const planner::Policy& policy, int workers) {
   const auto refuse = [&](const std::string& why) {
     throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: {}", to_string(call.kind), why));
   };
-  if (static_cast<std::size_t>(call.kind) >= kNames.size())
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("no collective has the number {}", static_cast<int>(call.kind)));
+  check_kind(call.kind);
   if (call.values.size() != call.results.size()) {
     refuse(fmt::format("{} values and {} results; expected a result for every value", call.values.size(),
                        call.results.size()));
@@ -100,8 +112,11 @@ void check(const Collective& call, const planner::Policy& policy, int workers) {
     refuse(fmt::format("root {}; the cluster has {} worker(s)", call.root, workers));
   if (call.receiver < -1 || call.receiver >= workers)
     refuse(fmt::format("receiver {}; the cluster has {} worker(s)", call.receiver, workers));
-  if (call.receiver >= 0 && call.kind != CollectiveKind::kReduce && call.kind != CollectiveKind::kAllGather)
-    refuse("a receiver is for reduce and all_gather only");
+  const bool may_have_receiver = call.kind == CollectiveKind::kReduce ||
+                                 call.kind == CollectiveKind::kBroadcast ||
+                                 call.kind == CollectiveKind::kAllGather;
+  if (call.receiver >= 0 && !may_have_receiver)
+    refuse("a receiver is for reduce, broadcast and all_gather only");
   if (policy.has_accumulation_fn && call.kind == CollectiveKind::kReduceScatter) {
     refuse(fmt::format("{} has an accumulation_fn, which takes whole values; use one without, or reduce",
                        policy.name));
@@ -143,6 +158,11 @@ Shape shape_of_result(const CollectiveSpec& spec, std::size_t part, std::size_t 
 planner::PairInfo pair_of(const CollectiveSpec& spec) {
   const ReduceSpec& tensor = spec.tensor;
   const bool has_root = planner::has_root(name_of(spec.kind).kind);
+  if (has_root && (spec.root < 0 || static_cast<std::size_t>(spec.root) >= tensor.replicas.size())) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{}: root {}; the tensor has {} replica(s)", to_string(spec.kind), spec.root,
+                            tensor.replicas.size()));
+  }
   planner::PairInfo pair;
   pair.destinations = tensor.destinations;
   pair.in_place_of.assign(tensor.destinations.size(), -1);
@@ -164,6 +184,7 @@ planner::PairInfo pair_of(const CollectiveSpec& spec) {
 }  // namespace
 
 planner::Request request_of(const CollectiveSpec& spec, const CommunicationOptions& options) {
+  check_kind(spec.kind);
   planner::Request request;
   request.kind = name_of(spec.kind).kind;
   request.op = spec.op;

@@ -222,6 +222,7 @@ void CrossDeviceOps::Impl::run(api::BoundCall& bound, const api::Pairs& pairs,
 void CrossDeviceOps::Impl::execute(api::BoundCall& bound, const api::Pairs& pairs,
                                    const CommunicationOptions& options, Clock::time_point start) {
   api::AccumulationCaller caller(accumulation_fn, bound, pairs);
+  bound.copy_replicas();
   bound.run(api::deadline_of(options, start), &caller);
 }
 

@@ -1,3 +1,4 @@
+#include <exception>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -30,7 +31,7 @@ struct WayKey {
 // The same elements in one row: how they are arranged is each side's own affair.
 Tensor in_one_row(const Tensor& tensor) {
   const auto elements = static_cast<std::int64_t>(tensor.shape().elements());
-  return Tensor::borrow(tensor.memory(), tensor.dtype(), Shape{elements}, tensor.device());
+  return tensor.reshaped(Shape{elements});
 }
 
 // Ends messages when the cluster is closed here: their own group is not.
@@ -57,6 +58,32 @@ class Way {
 
   // In its turn of the queue.
   void carry(const Tensor& tensor, const CommunicationOptions& options, Clock::time_point start) {
+    if (const std::exception_ptr failure = first_failure()) {
+      if (ops_) Cluster(ops_->cluster()).close();  // so that the other side hears of it
+      std::rethrow_exception(failure);
+    }
+    try {
+      carry_next(tensor, options, start);
+    } catch (...) {
+      fail(std::current_exception());
+      throw;
+    }
+  }
+
+  // A message that did not come to its turn, or to its end, is one that the other side may count: nothing
+  // that comes after it would be what the other side takes it for.
+  void fail(std::exception_ptr failure) {
+    const std::lock_guard lock(mutex_);
+    if (!failure_) failure_ = std::move(failure);
+  }
+
+ private:
+  std::exception_ptr first_failure() {
+    const std::lock_guard lock(mutex_);
+    return failure_;
+  }
+
+  void carry_next(const Tensor& tensor, const CommunicationOptions& options, Clock::time_point start) {
     const CloseCheck closing{cluster_, innermost_check()};
     const InterruptCheck check([&closing] { closing.ask(); });
     closing.check_open();
@@ -70,7 +97,6 @@ class Way {
     ops_->run(Collective::broadcast({sends ? row : PerReplica()}, {sends ? PerReplica() : row}, 0), rest);
   }
 
- private:
   void meet(Clock::time_point deadline) {
     const int ranks[] = {key_.from, key_.to};
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - now());
@@ -82,6 +108,8 @@ class Way {
   const WayKey key_;
   const Cluster queue_ = Cluster::local();
   std::optional<ReductionToOneDevice> ops_;
+  std::mutex mutex_;  // of
+  std::exception_ptr failure_;
 };
 
 }  // namespace
@@ -119,7 +147,13 @@ namespace {
 void carry_now(Way& way, const Tensor& tensor, const CommunicationOptions& options) {
   planner::validate_options(ReduceOp::kSum, options);
   const Clock::time_point start = now();
-  const cluster::Sequence::Turn turn(way.queue().state().sequence, api::deadline_of(options, start));
+  std::optional<cluster::Sequence::Turn> turn;
+  try {
+    turn.emplace(way.queue().state().sequence, api::deadline_of(options, start));
+  } catch (...) {
+    way.fail(std::current_exception());
+    throw;
+  }
   way.carry(tensor, options, start);
 }
 

@@ -1,11 +1,13 @@
 #include "api/work.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
 #include <onesum/error.h>
 
 #include "api/cluster_state.h"
+#include "base/clock.h"
 #include "base/log.h"
 
 namespace onesum {
@@ -71,7 +73,9 @@ void Work::wait() {
 
 bool Work::wait_for(std::chrono::nanoseconds longest) {
   std::unique_lock lock = locked_to_wait(state_);
-  return state_->finished.wait_for(lock, longest, [this] { return state_->done; });
+  const Clock::time_point start = now();
+  const Clock::time_point until = start + std::min(longest, Clock::time_point::max() - start);
+  return state_->finished.wait_until(lock, until, [this] { return state_->done; });
 }
 
 void Work::when_done(std::function<void()> fn) {

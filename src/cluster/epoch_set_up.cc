@@ -37,6 +37,10 @@ void Epoch::meet(Epoch& parent, Clock::time_point deadline) {
   for (int other = 0; other < size(); ++other) {
     if (other != rank_) send_set_up(other, {});
   }
+  const auto has_closed = [&](int other) {
+    const std::optional<int> there = parent.rank_of_seat(group_.seats[static_cast<std::size_t>(other)]);
+    return there && parent.member(*there).state == State::kLeft;
+  };
   auto lock = links_->lock();
   std::vector<int> missing;
   wait_interruptibly(*links_, lock, deadline, [&] {
@@ -44,26 +48,27 @@ void Epoch::meet(Epoch& parent, Clock::time_point deadline) {
     for (int other = 0; other < size(); ++other) {
       if (other != rank_ && member(other).set_up.empty()) missing.push_back(other);
     }
-    const auto is_gone = [&](int other) { return member(other).state != State::kHere; };
+    const auto is_gone = [&](int other) { return member(other).state != State::kHere || has_closed(other); };
     return missing.empty() || std::ranges::any_of(missing, is_gone) || has_ended() || parent.has_ended();
   });
+  for (int other = 0; other < size(); ++other) {
+    if (member(other).state != State::kLeft && !has_closed(other)) continue;
+    throw Error(ErrorCode::kAborted,
+                fmt::format("{} {} before its group with {} was complete", name_of(other),
+                            has_closed(other) ? "closed the cluster" : "gave up", name_of(rank_)));
+  }
   if (missing.empty()) {
     for (int other = 0; other < size(); ++other) {
       if (other != rank_) member(other).set_up.pop_front();
     }
     return;
   }
-  for (const int other : missing) {
-    if (member(other).state == State::kLeft) {
-      throw Error(ErrorCode::kAborted, name_of(other) + " closed the cluster before any call");
-    }
-  }
   lock.unlock();
   check();
   parent.check();
   throw Error(ErrorCode::kDeadlineExceeded,
               fmt::format("{} did not come in time; {} waited for its group to be complete",
-                          name_of(missing.front()), name_of(rank_)));
+                          names_of(missing), name_of(rank_)));
 }
 
 Message Epoch::receive_set_up(int rank, Clock::time_point deadline) {

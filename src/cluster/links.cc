@@ -26,8 +26,8 @@ constexpr std::uint16_t kGivenUp = 129;
 constexpr milliseconds kGoodbyePatience{200};
 constexpr milliseconds kMostInterval{500};
 // Messages of one worker for groups that this one has not heard of yet. A group is entered by all, with few
-// messages before the first call.
-constexpr std::size_t kMostEarly = 1024;
+// short messages before the first call; of one that this worker never comes to they stay.
+constexpr std::size_t kMostEarly = std::size_t{1} << 16;
 
 Fd open_pidfd(const Connection& connection) {
   const auto credentials = peer_credentials(connection.socket());

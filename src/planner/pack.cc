@@ -32,6 +32,26 @@ bool is_all_reduce(const collective::Task& task) {
   });
 }
 
+bool are_alike_elsewhere(const collective::Task& a, const collective::Task& b) {
+  const auto elsewhere = [](collective::Task task) {
+    for (collective::Target& target : task.destinations) target.in_place_of = -1;
+    return task;
+  };
+  return a.destinations.size() == b.destinations.size() && elsewhere(a) == elsewhere(b);
+}
+
+bool is_empty(const Stream& stream) {
+  return std::ranges::all_of(stream.replica_elements, [](std::size_t elements) { return elements == 0; });
+}
+
+void copy_replaced(Stream& stream) {
+  for (collective::Target& target : stream.task.destinations) {
+    if (target.in_place_of >= 0)
+      stream.copied_replicas.push_back(static_cast<std::uint32_t>(target.in_place_of));
+    target.in_place_of = -1;
+  }
+}
+
 // Streams that may share packs, in their order.
 struct Group {
   Route route;
@@ -211,6 +231,43 @@ Route route_of(const Stream& stream, CallKind kind, const Policy& policy) {
     return candidate.limit < 0 || bytes <= static_cast<std::size_t>(candidate.limit);
   });
   return {Way::kAllReduce, static_cast<std::size_t>(spec - policy.specs.begin())};
+}
+
+void settle_memory(std::vector<Stream>& streams) {
+  const auto lies_as_the_first = [&](const Stream& stream) {
+    constexpr auto kWhere = &collective::Target::in_place_of;
+    return std::ranges::equal(stream.task.destinations, streams.front().task.destinations, {}, kWhere,
+                              kWhere);
+  };
+  if (std::ranges::all_of(streams, lies_as_the_first)) return;
+  std::vector<std::vector<Stream*>> kinds;
+  for (Stream& stream : streams) {
+    const auto is_its = [&](const auto& kind) {
+      return are_alike_elsewhere(kind.front()->task, stream.task);
+    };
+    const auto kind = std::ranges::find_if(kinds, is_its);
+    if (kind == kinds.end()) {
+      kinds.push_back({&stream});
+    } else {
+      kind->push_back(&stream);
+    }
+  }
+  for (const std::vector<Stream*>& kind : kinds) {
+    const auto model = std::ranges::find_if_not(kind, [](const Stream* stream) { return is_empty(*stream); });
+    const std::vector<collective::Target> targets =
+        (model == kind.end() ? kind.front() : *model)->task.destinations;
+    const auto fits = [&](const Stream* stream) {
+      return is_empty(*stream) || stream->task.destinations == targets;
+    };
+    const bool all_fit = std::ranges::all_of(kind, fits);
+    for (Stream* const stream : kind) {
+      if (!all_fit) {
+        copy_replaced(*stream);
+      } else if (is_empty(*stream)) {
+        stream->task.destinations = targets;
+      }
+    }
+  }
 }
 
 std::vector<PackOfStreams> pack_streams(const std::vector<Stream>& streams, CallKind kind,

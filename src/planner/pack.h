@@ -3,6 +3,9 @@
 // Only streams whose tasks are alike (types, devices, in place or not) and that take the same way share a
 // pack. Packing moves nothing, it only makes fewer and larger steps; a pack's borders need not be those of
 // tensors. Concatenations stay alone.
+//
+// What lies in place is known to its own process alone, and must not show in what goes to others: streams
+// that differ in nothing else are made alike first.
 #pragma once
 
 #include <cstddef>
@@ -39,6 +42,10 @@ struct PackOfStreams {
   plan::PackTable table;
   std::vector<std::size_t> streams;  // in their order
 };
+
+// Where some of the streams that are alike otherwise are in place and some are not, none is any more: the
+// replicas in question are to be copied. Streams without elements go with the others.
+void settle_memory(std::vector<Stream>& streams);
 
 // How the tensors of an all-reduce are packed: `num_packs` equal parts of all of them together, or (if that
 // is 0) small ones in groups, or (if there is no limit for small ones) as many as fill bytes_per_pack, or

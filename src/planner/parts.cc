@@ -79,6 +79,10 @@ std::vector<std::size_t> split_of(const PairInfo& pair, std::size_t replica, con
     return std::vector<std::size_t>(results, whole / results);
   }
   const std::vector<std::size_t>& split = pair.splits[replica];
+  for (const std::size_t part : split) {  // so that their sum is what it says
+    if (part > whole)
+      refuse("{}: the replica on {} has {} elements, and a part of {}", name, device, whole, part);
+  }
   const std::size_t sum = std::accumulate(split.begin(), split.end(), std::size_t{0});
   if (split.size() != results || sum != whole) {
     refuse("{}: the replica on {} is split in {} parts of {} elements together; expected {} parts of {}",

@@ -186,6 +186,7 @@ Planned Planner::plan(const Request& request) {
   }
   check_function(request, policy_);
   Resolved resolved = resolve(request, placement_);
+  settle_memory(resolved.streams);
   std::vector<PackOfStreams> packs =
       pack_streams(resolved.streams, request.kind, policy_, request.options.bytes_per_pack);
   const std::int32_t on =

@@ -105,6 +105,9 @@ struct Stream {
   std::vector<std::uint32_t> result_numbers{};
   std::size_t input_offset = 0;
   std::size_t output_offset = 0;
+  // Replicas of the task in whose memory results lie, and which are copied elsewhere before the call, so that
+  // its task is that of streams whose results lie elsewhere (planner/pack.h).
+  std::vector<std::uint32_t> copied_replicas{};
 };
 
 struct Resolved {

@@ -63,6 +63,27 @@ TEST(StreamsOfWorkers, AreWaitedForAndWait) {
   }
 }
 
+// A message is what the caller's stream has written, and what the stream is given then sees what came.
+TEST(StreamsOfWorkers, AreOfMessagesToo) {
+  ONESUM_NEEDS_EMULATOR();
+  const auto body = [&](int rank) -> std::string {
+    const Cluster cluster = Cluster::from_environment();
+    PointToPoint messages(cluster);
+    Callers callers(1);
+    callers.fill();  // with 1
+    if (rank == 0) {
+      messages.send(callers.value().tensor(), 1);
+    } else {
+      const Tensor got =
+          Tensor::from<float>(std::vector<float>(Callers::kElements), {Callers::kElements}, "CPU:0");
+      messages.recv(got, 0);
+      if (got.data<float>()[0] != 1) return "wrong message";
+    }
+    return violation();
+  };
+  expect_good(run_workers(kWorkers, body), "message");
+}
+
 // No stream waits for other processes: whether they come is seen inside the call.
 TEST(StreamsOfWorkers, DoNotWaitForOthers) {
   ONESUM_NEEDS_EMULATOR();

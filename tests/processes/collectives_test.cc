@@ -263,7 +263,8 @@ TEST_P(CollectivesOfProcesses, ReceiversTakeTurns) {
     const Cluster cluster = Cluster::from_environment();
     ReductionToOneDevice ops({}, {}, cluster);
     std::string faults;
-    for (const CollectiveKind kind : {CollectiveKind::kReduce, CollectiveKind::kAllGather}) {
+    for (const CollectiveKind kind :
+         {CollectiveKind::kReduce, CollectiveKind::kBroadcast, CollectiveKind::kAllGather}) {
       for (const int receiver : {-1, 0, 1, 2, -1, 1, 0, -1}) {
         const Part part(collective_case(kind, DType::kFloat32, 3, 50), rank, 4);
         Collective call = part.call();
