@@ -44,12 +44,17 @@ bool wait(Work& work, std::optional<PendingWork::Deadline> deadline) {
   }
 }
 
-void finish(Work& work, const Cluster& cluster, PendingWork::Deadline deadline) {
+// Whether it is done by then. Whoever interrupts the end of the interpreter wants no more patience.
+bool is_done_at_exit(Work& work, PendingWork::Deadline deadline) {
   try {
-    if (wait(work, deadline)) return;
+    return wait(work, deadline);
   } catch (const PythonError&) {
-    // Whoever interrupts the end of the interpreter wants no more patience.
+    return false;
   }
+}
+
+void finish(Work& work, const Cluster& cluster, PendingWork::Deadline deadline) {
+  if (is_done_at_exit(work, deadline)) return;
   const nb::gil_scoped_release unlocked;
   Cluster(cluster).close();
 }
