@@ -1140,7 +1140,7 @@ class CollectiveSpec:
 
 class Work:
     """
-    A call under way. Dropping it waits for it.
+    A call under way. Dropping it waits for it, until Ctrl-C.
 
     Where the interpreter ends first, it has five seconds; then its cluster is closed.
 

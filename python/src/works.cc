@@ -1,11 +1,8 @@
 // Work and PreparedReduce.
 #include "works.h"
 
-#include <algorithm>
 #include <chrono>
-#include <vector>
 
-#include <nanobind/stl/chrono.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/vector.h>
 #include <unistd.h>
@@ -23,33 +20,12 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kPatienceAtExit{5};
-constexpr std::chrono::milliseconds kSlice{100};  // between two looks for signals
-
-// All that may be under way; with the GIL.
-std::vector<std::weak_ptr<PendingWork>>& all_pending() {
-  static auto* const all = new std::vector<std::weak_ptr<PendingWork>>;  // never destroyed
-  return *all;
-}
-
-// Whether it is done by then.
-bool wait_until(Work& work, std::optional<steady_clock::time_point> deadline) {
-  const nb::gil_scoped_release unlocked;
-  for (;;) {
-    std::chrono::nanoseconds longest = kSlice;
-    if (deadline) longest = std::min(longest, std::chrono::nanoseconds(*deadline - steady_clock::now()));
-    if (work.wait_for(std::max(longest, std::chrono::nanoseconds(0)))) return true;
-    check_signals();
-    if (deadline && steady_clock::now() >= *deadline) return false;
-  }
-}
-
 void wait(PendingWork& self, TimeoutLike timeout) {
   std::optional<steady_clock::time_point> deadline;
   if (!timeout.object.is_none()) deadline = steady_clock::now() + read(timeout);
-  if (!wait_until(self.work(), deadline))
+  if (!self.wait_until(deadline))
     throw Error(ErrorCode::kDeadlineExceeded, "Work.wait: it is not done within the timeout, and goes on");
-  self.wait();
+  self.check();
 }
 
 // What the function raises has nobody to go to but sys.unraisablehook.
@@ -123,52 +99,9 @@ array([4., 4.])
 
 }  // namespace
 
-PendingWork::PendingWork(Work work, Cluster cluster) : work_(std::move(work)), cluster_(std::move(cluster)) {}
-
-void PendingWork::wait() {
-  try {
-    work_->wait();
-  } catch (const PythonError& error) {
-    error_ = error;
-    throw;
-  }
-}
-
-PendingWork::~PendingWork() {
-  const nb::gil_scoped_release unlocked;
-  work_.reset();
-  cluster_.reset();
-}
-
-std::shared_ptr<PendingWork> pending(Work work, const Cluster& cluster) {
-  auto held = std::make_shared<PendingWork>(std::move(work), cluster);
-  auto& all = all_pending();
-  std::erase_if(all, [](const std::weak_ptr<PendingWork>& other) { return other.expired(); });
-  all.push_back(held);
-  return held;
-}
-
-bool are_works_under_way() noexcept {
-  return std::ranges::any_of(all_pending(), [](const std::weak_ptr<PendingWork>& other) {
-    const std::shared_ptr<PendingWork> held = other.lock();
-    return held && !held->work().is_done();
-  });
-}
-
-void finish_works() {
-  const auto deadline = steady_clock::now() + kPatienceAtExit;
-  for (const std::weak_ptr<PendingWork>& other : std::vector(all_pending())) {
-    const std::shared_ptr<PendingWork> held = other.lock();
-    if (held && !wait_until(held->work(), deadline)) {
-      const nb::gil_scoped_release unlocked;
-      Cluster(held->cluster()).close();
-    }
-  }
-}
-
 void bind_work(nb::module_& module) {
   nb::class_<PendingWork>(module, "Work", nb::type_slots(work_slots),
-                          R"(A call under way. Dropping it waits for it.
+                          R"(A call under way. Dropping it waits for it, until Ctrl-C.
 
 Where the interpreter ends first, it has five seconds; then its cluster is closed.
 
@@ -196,7 +129,7 @@ array([2., 2.])
       .def(
           "wait_for",
           [](PendingWork& self, TimeoutLike longest) {
-            return wait_until(self.work(), steady_clock::now() + read(longest));
+            return self.wait_until(steady_clock::now() + read(longest));
           },
           nb::arg("longest"),
           R"(Whether it is done by then, in seconds or as a timedelta. Raises nothing of the call's.
@@ -227,8 +160,8 @@ True
       .def(
           "results",
           [](PendingWork& self) {
-            wait_until(self.work(), {});
-            self.wait();
+            self.wait_until({});
+            self.check();
             return self.work().results();
           },
           R"(Waits; empty for calls into the caller's memory.

@@ -1,6 +1,7 @@
 // Works as Python has them: with the cluster they run on, and known to the end of the interpreter.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
 
@@ -11,9 +12,12 @@
 
 namespace onesum::python {
 
-// Going waits for the work, without the GIL.
+// All of it with the GIL, which it gives up while it waits. Going waits for the work. But where a signal's
+// handler raises (Ctrl-C) while somebody waits for it, or for its going, the work is left to itself.
 class PendingWork {
  public:
+  using Deadline = std::chrono::steady_clock::time_point;
+
   PendingWork(Work work, Cluster cluster);
   ~PendingWork();
   PendingWork(const PendingWork&) = delete;
@@ -22,15 +26,20 @@ class PendingWork {
   Work& work() { return *work_; }
   const Cluster& cluster() const { return *cluster_; }
 
-  // Waits, without the GIL; throws what the call threw.
-  void wait();
+  // Whether it is done by then; none: waits until it is. Throws nothing of the call's.
+  bool wait_until(std::optional<Deadline> deadline);
+  // Of one that is done: throws what the call threw.
+  void check();
   // What Python raised in the call, once it was heard of: its traceback may lead back to the work.
   const std::optional<PythonError>& error() const { return error_; }
 
  private:
+  bool is_done_before_going() noexcept;
+
   std::optional<Work> work_;
   std::optional<Cluster> cluster_;
   std::optional<PythonError> error_;
+  bool is_left_ = false;  // to itself
 };
 
 // With the GIL.

@@ -216,6 +216,37 @@ def test_dropped_works_are_waited_for(gate):
     assert time.monotonic() - start > 0.1
 
 
+def test_ctrl_c_leaves_works_to_themselves(run_python):
+    """Those that were waited for, and those that were dropped."""
+    said = run_python(
+        """
+        import numpy as np, onesum, os, signal, threading, time
+        gate = threading.Event()
+        ops = onesum.ReductionToOneDevice(accumulation_fn=lambda t: gate.wait(30) and t[0])
+
+        def start():
+            return ops.batch_reduce_async(onesum.ReduceOp.SUM, [([np.ones(2), np.ones(2)], "CPU:0")])
+
+        def drop():
+            work = start()
+            del work
+            time.sleep(0.1)
+
+        for call in (lambda: start().wait(), lambda: start().results(), lambda: start().wait_for(30), drop):
+            threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+            try:
+                call()
+            except KeyboardInterrupt:
+                print("interrupted")
+        assert not gate.is_set() and ops.last_call.number == 0
+        gate.set()
+        start().wait()
+        print(ops.last_call.number)
+        """
+    )
+    assert said.split() == ["interrupted"] * 4 + ["5"]
+
+
 def test_prepared():
     a, b = np.ones(3), np.full(3, 2.0)
     prepared = onesum.ReductionToOneDevice().prepare(SUM, [[a, b]], [[a, b]])
