@@ -11,7 +11,7 @@ import onesum
 
 from ._calls import Calls, Way
 from ._handles import Handles, environment
-from ._values import copied, devices_of, mirrored, name_of, replicas_of, result_dtype
+from ._values import check_reduce_op, copied, devices_of, mirrored, replicas_of, result_dtype
 
 
 class CrossDeviceOps(tf.distribute.CrossDeviceOps):
@@ -38,7 +38,7 @@ class CrossDeviceOps(tf.distribute.CrossDeviceOps):
         return self.batch_reduce_implementation(reduce_op, [(per_replica_value, destinations)], options)[0]
 
     def batch_reduce_implementation(self, reduce_op, value_destination_pairs, options):
-        name_of(reduce_op)
+        check_reduce_op(reduce_op)
         values = [replicas_of(value) for value, _ in value_destination_pairs]
         groups = defaultdict(list)  # what goes the same way, by position in the batch
         for position, (value, destination) in enumerate(value_destination_pairs):
@@ -86,9 +86,9 @@ def _cluster_of(cluster) -> tuple[str, onesum.Cluster]:
 class ReductionToOneDevice(CrossDeviceOps):
     """Sums on one device, then copies.
 
-    reduce_to_device  where the sum is formed: that worker's host; None: the first device of each destination
+    reduce_to_device  where the sum is formed: its host; None: that of the first device of each destination
     accumulation_fn   gets the components of a dense value as a list of tensors, in replica order, and returns their
-                      sum, in TensorFlow: over processes it gets those of all of them, and every one calls it
+                      sum; it is computed by TensorFlow, over processes by each of them
     cluster           None: this process alone; "environment": the workers that the launcher has started
     """
 
@@ -112,10 +112,12 @@ class ReductionToOneDevice(CrossDeviceOps):
         return [self._accumulated(reduce_op, replicas, way, options) for replicas in values]
 
     def _accumulated(self, reduce_op, replicas, way, options):
-        if self._workers > 1:
+        on = self.reduce_to_device or way.destinations[0]
+        if self._workers > 1:  # each computes it for itself
+            on = way.destinations[0]
             gathered = self._calls.gather([tf.stack(replicas)], 0, options)
             replicas = tf.unstack(gathered, num=self._workers * len(replicas))
-        with tf.device(None), tf.device(self.reduce_to_device or way.destinations[0]):
+        with tf.device(None), tf.device(on):
             total = self.accumulation_fn(replicas)
             if reduce_op == tf.distribute.ReduceOp.MEAN:
                 total = tf.cast(total, result_dtype(reduce_op, total.dtype)) / len(replicas)
@@ -143,13 +145,15 @@ class AllReduceCrossDeviceOps(CrossDeviceOps):
         onesum.AllReduceCrossDeviceOps(all_reduce_alg, *packing, cluster=joined)  # which refuses what is wrong
         handles = Handles(
             source,
-            "AllReduceCrossDeviceOps",
+            self._KIND,
             all_reduce=all_reduce_alg,
             num_packs=num_packs,
             agg_small_grads_max_bytes=agg_small_grads_max_bytes,
             agg_small_grads_max_group=agg_small_grads_max_group,
         )
         super().__init__(handles, joined.size, _shares_results(all_reduce_alg, joined))
+
+    _KIND = "AllReduceCrossDeviceOps"  # the library's class
 
 
 def _shares_results(algorithms: str, cluster: onesum.Cluster) -> bool:
@@ -163,12 +167,16 @@ class NcclAllReduce(AllReduceCrossDeviceOps):
     def __init__(self, num_packs: int = 1, cluster: str | None = None):
         super().__init__("nccl", num_packs, cluster=cluster)
 
+    _KIND = "NcclAllReduce"
+
 
 class HierarchicalCopyAllReduce(AllReduceCrossDeviceOps):
     """Sums in two halves of the devices, then across."""
 
     def __init__(self, num_packs: int = 1, cluster: str | None = None):
         super().__init__("hierarchical_copy", num_packs, cluster=cluster)
+
+    _KIND = "HierarchicalCopyAllReduce"
 
 
 class MultiWorkerAllReduce(CrossDeviceOps):

@@ -19,11 +19,9 @@ def result_dtype(reduce_op: tf.distribute.ReduceOp, dtype: tf.DType) -> tf.DType
     return _MEANS.get(dtype, dtype) if reduce_op == tf.distribute.ReduceOp.MEAN else dtype
 
 
-def name_of(reduce_op) -> str:
-    """"SUM" or "MEAN"; anything else is refused."""
-    if reduce_op in (tf.distribute.ReduceOp.SUM, tf.distribute.ReduceOp.MEAN):
-        return reduce_op.name
-    raise ValueError(f"reduce_op is {reduce_op!r}; expected tf.distribute.ReduceOp.SUM or MEAN")
+def check_reduce_op(reduce_op) -> None:
+    if reduce_op not in (tf.distribute.ReduceOp.SUM, tf.distribute.ReduceOp.MEAN):
+        raise ValueError(f"reduce_op is {reduce_op!r}; expected tf.distribute.ReduceOp.SUM or MEAN")
 
 
 def options_of(options) -> dict:
