@@ -19,7 +19,7 @@ import onesum
 
 _PATH = Path(__file__).with_name("_tensorflow.so")
 ops = tf.load_op_library(str(_PATH))
-atexit.register(ctypes.CDLL(str(_PATH)).onesum_tensorflow_leave)
+_leave_all = ctypes.CDLL(str(_PATH)).onesum_tensorflow_leave
 
 HOST = "/device:CPU:0"  # where the ops run: all memory is the host's
 
@@ -31,6 +31,13 @@ _environment = None
 def environment() -> onesum.Cluster:
     """The workers that the launcher of this process has started. It stays among them until it ends."""
     return onesum.Cluster.from_environment()
+
+
+@atexit.register
+def _leave() -> None:
+    """So that calls under way fail, and nothing waits for them."""
+    _leave_all()
+    environment.cache_clear()
 
 
 class Handles:

@@ -21,7 +21,7 @@ def all_reduce(value, timeout=None):
     options = tf.distribute.experimental.CommunicationOptions(timeout_seconds=timeout)
 
     def step():
-        return tf.distribute.get_replica_context().all_reduce(SUM, value, options)
+        return tf.distribute.get_replica_context().all_reduce(SUM, tf.identity(value), options)
 
     return (tf.function(strategy.run) if sys.argv[2] == "function" else strategy.run)(step)
 
