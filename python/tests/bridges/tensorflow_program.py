@@ -3,12 +3,12 @@
 
 import tensorflow as tf
 
-from onesum.tensorflow import AllReduceCrossDeviceOps
+from onesum.tensorflow import ReductionToOneDevice
 
 tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
 )
-strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"], cross_device_ops=AllReduceCrossDeviceOps())
+strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"], cross_device_ops=ReductionToOneDevice())
 
 
 def replica_fn():
