@@ -13,12 +13,6 @@ constexpr std::uint32_t kSpinsInACrowd = 1;
 // Turns between two looks at the clock.
 constexpr std::uint32_t kTurnsPerLook = 64;
 constexpr std::chrono::microseconds kAwake{1000};
-// Longer than a worker's work between two waits: whoever keeps the core for so long is none. One who yields
-// to such gets the core back when their slice is over, milliseconds later and again and again; one who sleeps
-// gets it when the message comes. So for a while waits sleep at once.
-constexpr std::chrono::microseconds kLostCore{500};
-constexpr std::chrono::milliseconds kWary{20};
-constinit thread_local std::chrono::steady_clock::time_point wary_until{};
 
 void relax() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
@@ -56,18 +50,15 @@ bool Patience::pause(std::chrono::milliseconds longest) {
   }
   // Others first: nobody waits between what progress finds and who wants it.
   if (looks_ >= (is_crowded_ ? kSpinsInACrowd : kSpins)) {
-    yield();
+    sched_yield();
   } else {
     relax();
   }
   transport_.progress();
   ++looks_;
-  if (looks_ == 1) {
-    const auto now = Clock::now();
-    sleep_after_ = now < wary_until ? now : now + kAwake;
-  }
-  if (sleep_after_ > wary_until && looks_ % kTurnsPerLook != 0) return false;
-  const auto now = Clock::now();
+  if (looks_ == 1) sleep_after_ = std::chrono::steady_clock::now() + kAwake;
+  if (looks_ % kTurnsPerLook != 0) return false;
+  const auto now = std::chrono::steady_clock::now();
   if (now >= sleep_after_) {
     is_armed_ = true;
     if (!transport_.arm()) {
@@ -78,15 +69,6 @@ bool Patience::pause(std::chrono::milliseconds longest) {
   if (now < sleep_after_ + longest) return false;
   sleep_after_ = now;
   return true;
-}
-
-void Patience::yield() {
-  const auto before = Clock::now();
-  sched_yield();
-  const auto after = Clock::now();
-  if (after - before < kLostCore) return;
-  wary_until = after + kWary;
-  sleep_after_ = after;
 }
 
 void Patience::sleep(std::chrono::milliseconds longest) {

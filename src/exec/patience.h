@@ -28,9 +28,6 @@ class Patience {
   bool pause(std::chrono::milliseconds longest);
 
  private:
-  using Clock = std::chrono::steady_clock;
-
-  void yield();  // and see for how long the others keep the core
   void sleep(std::chrono::milliseconds longest);
 
   engine::Transport& transport_;
@@ -38,7 +35,7 @@ class Patience {
   bool is_armed_ = false;
   std::uint32_t glances_ = 0;
   std::uint32_t looks_ = 0;
-  Clock::time_point sleep_after_;
+  std::chrono::steady_clock::time_point sleep_after_;
 };
 
 }  // namespace onesum::exec
