@@ -2,8 +2,11 @@
 # python/tensorflow.
 #   ONESUM_TENSORFLOW         on, off, or auto (default): where the Python in use has TensorFlow
 #   ONESUM_TENSORFLOW_PYTHON  the interpreter whose TensorFlow to build for; else the Python package's, or python3
-# It fits the TensorFlow it was built with and no other, whose version it keeps for onesum/tensorflow/__init__.py to
-# compare. In the build tree the package is <build>/python-package/onesum, for PYTHONPATH.
+# It fits the TensorFlow it was built with and no other, whose version it keeps for onesum/_bridges.py to compare. In
+# the build tree the package is <build>/python-package/onesum, for PYTHONPATH. The wheel has its sources.
+if(SKBUILD)
+  return()
+endif()
 set(ONESUM_TENSORFLOW_PYTHON "" CACHE FILEPATH "Python whose TensorFlow the bridge is built for")
 set(ONESUM_WITH_TENSORFLOW OFF)
 
@@ -59,14 +62,9 @@ set_target_properties(onesum_tensorflow PROPERTIES
 file(MAKE_DIRECTORY "${tensorflow_package}")
 file(CONFIGURE OUTPUT "${tensorflow_package}/_built_for.py" CONTENT
   "# The TensorFlow that _tensorflow.so was built with.\nTENSORFLOW_VERSION = \"@tensorflow_version@\"\n" @ONLY)
-if(SKBUILD)
-  install(TARGETS onesum_tensorflow LIBRARY DESTINATION onesum/tensorflow)
-  install(FILES "${tensorflow_package}/_built_for.py" DESTINATION onesum/tensorflow)
-else()
-  # The package's own files, as links, so that they can be edited.
-  file(GLOB tensorflow_files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/python/onesum/tensorflow/*.py")
-  foreach(file IN LISTS tensorflow_files)
-    cmake_path(GET file FILENAME name)
-    file(CREATE_LINK "${file}" "${tensorflow_package}/${name}" SYMBOLIC)
-  endforeach()
-endif()
+# The package's own files, as links, so that they can be edited.
+file(GLOB tensorflow_files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/python/onesum/tensorflow/*.py")
+foreach(file IN LISTS tensorflow_files)
+  cmake_path(GET file FILENAME name)
+  file(CREATE_LINK "${file}" "${tensorflow_package}/${name}" SYMBOLIC)
+endforeach()

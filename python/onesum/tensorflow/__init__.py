@@ -10,25 +10,11 @@ What they do and what they do not: docs/tensorflow.md.
 from __future__ import annotations
 
 try:
-    import tensorflow as tf
+    import tensorflow
 except ImportError as error:
     raise ImportError(
         f"onesum.tensorflow needs TensorFlow, which cannot be imported here: {error}"
     ) from error
-
-try:
-    from ._built_for import TENSORFLOW_VERSION as _TENSORFLOW_VERSION
-except ImportError as error:
-    raise ImportError(
-        "this onesum was built without its bridge to TensorFlow; install it again where TensorFlow "
-        f"{tf.__version__} is installed (pip install --no-build-isolation onesum)"
-    ) from error
-
-if tf.__version__ != _TENSORFLOW_VERSION:
-    raise ImportError(
-        f"onesum's bridge was built for TensorFlow {_TENSORFLOW_VERSION}, and this is {tf.__version__}; "
-        "install onesum again with this TensorFlow (pip install --no-build-isolation --force-reinstall onesum)"
-    )
 
 from ._classes import (
     AllReduceCrossDeviceOps,

@@ -11,13 +11,13 @@ import ctypes
 import functools
 import threading
 from collections.abc import Sequence
-from pathlib import Path
 
 import tensorflow as tf
 
 import onesum
+from onesum import _bridges
 
-_PATH = Path(__file__).with_name("_tensorflow.so")
+_PATH = _bridges.library("tensorflow")
 ops = tf.load_op_library(str(_PATH))
 _leave_all = ctypes.CDLL(str(_PATH)).onesum_tensorflow_leave
 
