@@ -162,6 +162,9 @@ that names the worker. A `with` statement closes it.
       .def_prop_ro("devices", [](const Cluster& self) { return listed(self.devices()); })
       .def_prop_ro("completed_calls", &Cluster::completed_calls)
       .def_prop_ro("completed_by_all", &Cluster::completed_by_all)
+      .def_prop_ro(
+          "_address", [](const Cluster& self) { return reinterpret_cast<std::uintptr_t>(&self); },
+          "Of the C++ object, for bridges that are libraries of their own; good as long as this one.")
       .def("__repr__", [](const Cluster& self) {
         return "Cluster(rank " + std::to_string(self.rank()) + " of " + std::to_string(self.size()) + ")";
       });

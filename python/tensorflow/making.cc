@@ -39,6 +39,7 @@ class ClusterKernel : public tf::OpKernel {
   explicit ClusterKernel(tf::OpKernelConstruction* construction)
       : OpKernel(construction),
         source_(attribute<std::string>(construction, "source")),
+        given_(reinterpret_cast<const Cluster*>(attribute<std::int64_t>(construction, "address"))),
         worker_devices_(attribute<std::vector<std::string>>(construction, "worker_devices")),
         devices_per_worker_(attribute<int>(construction, "devices_per_worker")) {}
 
@@ -51,11 +52,13 @@ class ClusterKernel : public tf::OpKernel {
  private:
   Cluster make() const {
     if (source_ == "environment") return Cluster::from_environment();
+    if (source_ == "given") return *given_;
     if (source_ == "embedded") return Cluster::embedded(worker_devices_, devices_per_worker_);
     return Cluster::local();
   }
 
   const std::string source_;
+  const Cluster* const given_;
   const std::vector<std::string> worker_devices_;
   const int devices_per_worker_;
 };

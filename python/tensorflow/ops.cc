@@ -40,7 +40,8 @@ absl::Status longer_along_axis(InferenceContext* context) {
 }
 
 REGISTER_OP("OnesumCluster")
-    .Attr("source: {'local', 'environment', 'embedded'}")
+    .Attr("source: {'local', 'environment', 'embedded', 'given'}")
+    .Attr("address: int = 0")  // 'given': of a Cluster of this process, which is copied
     .Attr("worker_devices: list(string)")
     .Attr("devices_per_worker: int")
     .Output("cluster: resource")

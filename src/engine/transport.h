@@ -109,8 +109,7 @@ class Transport {
   virtual const std::byte* inbox(Box box, int peer, unsigned phase) noexcept = 0;
 
   // `incoming`: all messages that will come in this beat; it outlives the beat. Those that are lent are
-  // received from receive_into() on. The beat that used the same
-  // copy before is finished.
+  // received from receive_into() on. The beat that used the same copy before is finished.
   virtual void begin(const Beat& beat, std::span<const Place> incoming) = 0;
 
   // Whether the copy of the outbox is free, that is, the peer has finished the beat that used it last. Once

@@ -66,10 +66,10 @@ class Executor::Run {
 
   Waiting work() {
     while (closed_ < program_.rounds.size()) {
-      const std::uint64_t before = steps_ + closed_;
+      const std::uint64_t before = steps_ + closed_ + landings_;
       for (std::size_t round = closed_; round < opened_; ++round) advance(open(round));
       while (closed_ < opened_ && open(closed_).waiting == 0 && is_over(closed_)) close_first();
-      const bool has_progressed = steps_ + closed_ != before;
+      const bool has_progressed = steps_ + closed_ + landings_ != before;
       if (has_progressed) go_on();
       if (opened_ < program_.rounds.size() && opened_ < closed_ + program_.window) {
         open_next();
@@ -157,6 +157,7 @@ class Executor::Run {
       crossing_->transport.receive_into(open.beat, posting.place, find(posting, stretches));
       sent(open, landing.posting) = 1;
       --open.landings;
+      ++landings_;  // the message may be here already
     }
   }
 
@@ -439,9 +440,10 @@ class Executor::Run {
   const Crossing* crossing_;
   Fronts* fronts_;  // null: there are no queued units
   std::byte* const* pointers_;
-  std::size_t opened_ = 0;   // rounds
-  std::size_t closed_ = 0;   // of these
-  std::uint64_t steps_ = 0;  // done in all lanes
+  std::size_t opened_ = 0;      // rounds
+  std::size_t closed_ = 0;      // of these
+  std::uint64_t steps_ = 0;     // done in all lanes
+  std::uint64_t landings_ = 0;  // begun
 
   std::uint32_t looks_at_devices_ = 0;
   std::optional<Patience> patience_;

@@ -71,16 +71,23 @@ class CrossDeviceOps(tf.distribute.CrossDeviceOps):
         return mirrored(copied(gathered, devices_of(destinations)))
 
 
-def _cluster_of(cluster) -> tuple[str, onesum.Cluster]:
+def _cluster_of(cluster) -> tuple[str | onesum.Cluster, onesum.Cluster]:
     """Where an object's cluster comes from, for its handle, and that cluster."""
+    if isinstance(cluster, onesum.Cluster):
+        return cluster, cluster
     if cluster is None:
         return "local", onesum.Cluster.local()
     if cluster == "environment":
         return "environment", environment()
     raise TypeError(
-        f"cluster is {cluster!r}; expected None (this process alone) or \"environment\" (the workers that the launcher "
-        "of this process has started)"
+        f"cluster is {cluster!r}; expected None (this process alone), \"environment\" (the workers that the launcher "
+        "of this process has started) or an onesum.Cluster"
     )
+
+
+def _processes_of(cluster: onesum.Cluster) -> int:
+    """One that has devices has them in this process."""
+    return 1 if cluster.devices else cluster.size
 
 
 class ReductionToOneDevice(CrossDeviceOps):
@@ -89,20 +96,21 @@ class ReductionToOneDevice(CrossDeviceOps):
     reduce_to_device  where the sum is formed: its host; None: that of the first device of each destination
     accumulation_fn   gets the components of a dense value as a list of tensors, in replica order, and returns their
                       sum; it is computed by TensorFlow, over processes by each of them
-    cluster           None: this process alone; "environment": the workers that the launcher has started
+    cluster           None: this process alone; "environment": the workers that the launcher has started; or a
+                      Cluster
     """
 
     def __init__(
         self,
         reduce_to_device: str | None = None,
         accumulation_fn: Callable[[list[tf.Tensor]], tf.Tensor] | None = None,
-        cluster: str | None = None,
+        cluster: str | onesum.Cluster | None = None,
     ):
         source, joined = _cluster_of(cluster)
         on = None if reduce_to_device is None else _on_host(reduce_to_device)
         onesum.ReductionToOneDevice(on, cluster=joined)  # which refuses what is wrong
         handles = Handles(source, "ReductionToOneDevice", reduce_to_device=on or "")
-        super().__init__(handles, joined.size, shares_results=True)
+        super().__init__(handles, _processes_of(joined), shares_results=True)
         self.reduce_to_device = reduce_to_device
         self.accumulation_fn = accumulation_fn
 
@@ -138,7 +146,7 @@ class AllReduceCrossDeviceOps(CrossDeviceOps):
         num_packs: int = 1,
         agg_small_grads_max_bytes: int = 0,
         agg_small_grads_max_group: int = 10,
-        cluster: str | None = None,
+        cluster: str | onesum.Cluster | None = None,
     ):
         source, joined = _cluster_of(cluster)
         packing = (num_packs, agg_small_grads_max_bytes, agg_small_grads_max_group)
@@ -151,7 +159,7 @@ class AllReduceCrossDeviceOps(CrossDeviceOps):
             agg_small_grads_max_bytes=agg_small_grads_max_bytes,
             agg_small_grads_max_group=agg_small_grads_max_group,
         )
-        super().__init__(handles, joined.size, _shares_results(all_reduce_alg, joined))
+        super().__init__(handles, _processes_of(joined), _shares_results(all_reduce_alg, joined))
 
     _KIND = "AllReduceCrossDeviceOps"  # the library's class
 
@@ -164,7 +172,7 @@ def _shares_results(algorithms: str, cluster: onesum.Cluster) -> bool:
 class NcclAllReduce(AllReduceCrossDeviceOps):
     """NCCL's place: on the host our own reduce takes it."""
 
-    def __init__(self, num_packs: int = 1, cluster: str | None = None):
+    def __init__(self, num_packs: int = 1, cluster: str | onesum.Cluster | None = None):
         super().__init__("nccl", num_packs, cluster=cluster)
 
     _KIND = "NcclAllReduce"
@@ -173,15 +181,15 @@ class NcclAllReduce(AllReduceCrossDeviceOps):
 class HierarchicalCopyAllReduce(AllReduceCrossDeviceOps):
     """Sums in two halves of the devices, then across."""
 
-    def __init__(self, num_packs: int = 1, cluster: str | None = None):
+    def __init__(self, num_packs: int = 1, cluster: str | onesum.Cluster | None = None):
         super().__init__("hierarchical_copy", num_packs, cluster=cluster)
 
     _KIND = "HierarchicalCopyAllReduce"
 
 
 class MultiWorkerAllReduce(CrossDeviceOps):
-    """Algorithms by the size of tensors, over several workers: those of the environment, which must be
-    `worker_devices` in rank order. Where it names none they are embedded in this process: a strategy of
+    """Algorithms by the size of tensors, over several workers: those of the cluster, or of the environment, which
+    must be `worker_devices` in rank order. Where it names none they are embedded in this process: a strategy of
     len(worker_devices) * num_gpus_per_worker devices then has them worker by worker.
 
     all_reduce_spec   ("nccl", 2, 1024), or a list of such, or text: "nccl#2:1k:pscpu/pscpu#2"
@@ -195,10 +203,10 @@ class MultiWorkerAllReduce(CrossDeviceOps):
         num_packs: int = 0,
         agg_small_grads_max_bytes: int = 0,
         agg_small_grads_max_group: int = 10,
+        cluster: str | onesum.Cluster | None = None,
     ):
-        joined = environment()
-        source = "environment"
-        if joined.size == 1:
+        source, joined = _cluster_of("environment" if cluster is None else cluster)
+        if cluster is None and joined.size == 1:
             source, joined = "embedded", onesum.Cluster.embedded(worker_devices, max(num_gpus_per_worker, 1))
         specs = onesum.AllReduceSpecs(all_reduce_spec)
         packing = (num_packs, agg_small_grads_max_bytes, agg_small_grads_max_group)
@@ -213,4 +221,4 @@ class MultiWorkerAllReduce(CrossDeviceOps):
             agg_small_grads_max_group=agg_small_grads_max_group,
             num_gpus_per_worker=num_gpus_per_worker,
         )
-        super().__init__(handles, joined.size if source == "environment" else 1, _shares_results(str(specs), joined))
+        super().__init__(handles, _processes_of(joined), _shares_results(str(specs), joined))

@@ -25,6 +25,7 @@ HOST = "/device:CPU:0"  # where the ops run: all memory is the host's
 
 _lock = threading.RLock()
 _environment = None
+_given = {}  # by address, a cluster that a user has given and its handle
 
 
 @functools.cache
@@ -44,8 +45,10 @@ class Handles:
     """Of one object and its cluster. They are made when they are first wanted, because this initializes
     TensorFlow's devices."""
 
-    def __init__(self, source: str, kind: str, worker_devices: Sequence[str] = (), **attributes):
-        """`source`: of the cluster, "local", "environment" or "embedded". The rest: of the object."""
+    def __init__(
+        self, source: str | onesum.Cluster, kind: str, worker_devices: Sequence[str] = (), **attributes
+    ):
+        """`source`: of the cluster, "local", "environment" or "embedded", or itself. The rest: of the object."""
         self._source = source
         self._object = {"kind": kind, "worker_devices": list(worker_devices), **attributes}
         self._made = None
@@ -66,6 +69,8 @@ class Handles:
 
     def _cluster(self):
         global _environment
+        if isinstance(self._source, onesum.Cluster):
+            return self._given_cluster(self._source)
         if self._source == "environment" and _environment is not None:
             return _environment
         cluster = ops.onesum_cluster(
@@ -76,3 +81,11 @@ class Handles:
         if self._source == "environment":
             _environment = cluster
         return cluster
+
+    @staticmethod
+    def _given_cluster(cluster: onesum.Cluster):
+        address = cluster._address
+        if address not in _given:
+            handle = ops.onesum_cluster(source="given", address=address, worker_devices=[], devices_per_worker=1)
+            _given[address] = cluster, handle
+        return _given[address][1]

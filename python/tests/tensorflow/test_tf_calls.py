@@ -155,7 +155,22 @@ def test_constructors_refuse_what_is_wrong():
         with pytest.raises(ValueError, match=text):
             make()
     with pytest.raises(TypeError, match="environment"):
-        bridge.NcclAllReduce(cluster=onesum.Cluster.local())
+        bridge.NcclAllReduce(cluster="elsewhere")
+
+
+def test_clusters_of_the_caller():
+    values = [tf.constant([1.0, 2.0]), tf.constant([3.0, 4.0])]
+    value = per_replica(values)
+    workers = ["/job:worker/task:0", "/job:worker/task:1"]
+    for make in (
+        lambda: bridge.ReductionToOneDevice(cluster=onesum.Cluster.local()),
+        lambda: bridge.AllReduceCrossDeviceOps("xring", cluster=onesum.Cluster.embedded(workers, 1)),
+        lambda: bridge.MultiWorkerAllReduce(workers, 1, cluster=onesum.Cluster.embedded(workers, 1)),
+    ):
+        ops = make()  # which keeps its cluster
+        for _ in range(2):
+            result = ops.reduce(tf.distribute.ReduceOp.SUM, value, value)
+            assert result.values[0].numpy().tolist() == [4.0, 6.0]
 
 
 def test_other_operations_are_refused():

@@ -81,6 +81,7 @@ def many_calls_in_one_graph(ops):
         check(calls(tf.constant(1.0)), 24.0 * WORKERS, "many calls")
 
 
+DUPLICATE = bridge._handles.environment().duplicate()
 CLASSES = {
     "multi": lambda: bridge.MultiWorkerAllReduce(NAMES, PER_WORKER),
     "multi rings": lambda: bridge.MultiWorkerAllReduce(NAMES, PER_WORKER, [("pscpu", 1, 100), ("xring", 2, -1)]),
@@ -88,6 +89,8 @@ CLASSES = {
     "one on": lambda: bridge.ReductionToOneDevice("/job:worker/task:1/CPU:0", cluster="environment"),
     "one with a function": lambda: bridge.ReductionToOneDevice(accumulation_fn=tf.math.add_n, cluster="environment"),
     "nccl": lambda: bridge.NcclAllReduce(cluster="environment"),
+    "on another cluster": lambda: bridge.AllReduceCrossDeviceOps("auto", cluster=DUPLICATE),
+    "multi on another cluster": lambda: bridge.MultiWorkerAllReduce(NAMES, PER_WORKER, cluster=DUPLICATE),
     "hierarchical": lambda: bridge.HierarchicalCopyAllReduce(2, cluster="environment"),
 }
 for name, make in CLASSES.items():
