@@ -34,6 +34,10 @@ Tensor in_one_row(const Tensor& tensor) {
   return tensor.reshaped(Shape{elements});
 }
 
+Error closed() {
+  return {ErrorCode::kAborted, "this worker has closed the cluster that its messages are on"};
+}
+
 // Ends messages when the cluster is closed here: their own group is not.
 struct CloseCheck {
   const Cluster& cluster;
@@ -44,8 +48,7 @@ struct CloseCheck {
     check_open();
   }
   void check_open() const {
-    if (cluster.state().session->is_closed())
-      throw Error(ErrorCode::kAborted, "this worker has closed the cluster that its messages are on");
+    if (cluster.state().session->is_closed()) throw closed();
   }
 };
 
@@ -64,6 +67,11 @@ class Way {
     }
     try {
       carry_next(tensor, options, start);
+    } catch (const Error&) {
+      // Closing the cluster may show as something else first, such as workers that leave because of it.
+      const bool is_closed = cluster_.state().session->is_closed();
+      fail(is_closed ? std::make_exception_ptr(closed()) : std::current_exception());
+      std::rethrow_exception(first_failure());
     } catch (...) {
       fail(std::current_exception());
       throw;
