@@ -180,7 +180,7 @@ foreach(folder IN LISTS test_folders)
   list(FILTER exhaustive INCLUDE REGEX "_exhaustive_test\\.cc$")
   # Seconds a single test may take; sanitized programs are several times slower than the rest.
   if(fast)
-    onesum_test_program(${folder} fast 120 ${fast} ${helpers})
+    onesum_test_program(${folder} fast 300 ${fast} ${helpers})
   endif()
   if(full)
     onesum_test_program(${folder} full 900 ${full} ${helpers})
