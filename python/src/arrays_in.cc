@@ -1,5 +1,7 @@
 // From Python's arrays to tensors.
+#include <memory>
 #include <string>
+#include <utility>
 
 #include <dlpack/dlpack.h>
 #include <nanobind/stl/string.h>
@@ -37,7 +39,7 @@ std::string shape_text(const Py_buffer& view) {
   return text;
 }
 
-DType checked_dtype(nb::handle array, const Py_buffer& view, const std::string& what) {
+DType checked_dtype(nb::handle array, const Py_buffer& view, const char* what) {
   const std::string_view format = view.format == nullptr ? "B" : view.format;
   if (const auto found = dtype_of_format(format, static_cast<std::size_t>(view.itemsize))) return *found;
   const std::string name = dclass_name(array);
@@ -45,25 +47,26 @@ DType checked_dtype(nb::handle array, const Py_buffer& view, const std::string& 
   if (!name.empty()) elements = "dtype " + name;
   const bool is_swapped = format.front() == '>' || format.front() == '!';
   if (is_swapped)
-    refuse_type(what + ": " + elements + " is not in this machine's byte order; convert it first");
-  refuse_type(what + ": " + elements + " is not known to onesum; expected one of onesum.DType");
+    refuse_type(std::string(what) + ": " + elements +
+                " is not in this machine's byte order; convert it first");
+  refuse_type(std::string(what) + ": " + elements + " is not known to onesum; expected one of onesum.DType");
 }
 
-void check_dense(const Py_buffer& view, const std::string& what) {
+void check_dense(const Py_buffer& view, const char* what) {
   if (PyBuffer_IsContiguous(&view, 'C') != 0) return;
-  refuse_value(what + ": an array of shape " + shape_text(view) +
+  refuse_value(std::string(what) + ": an array of shape " + shape_text(view) +
                " is not dense and row-major; pass numpy.ascontiguousarray(…), or a copy");
 }
 
-void check_writable(const Py_buffer& view, Access access, const std::string& what) {
+void check_writable(const Py_buffer& view, Access access, const char* what) {
   if (access == Access::kWrite && view.readonly != 0)
-    refuse_value(what + ": the array is read-only; results need memory that can be written");
+    refuse_value(std::string(what) + ": the array is read-only; results need memory that can be written");
 }
 
 // Takes over the buffer in any case.
 Tensor tensor_of_buffer(nb::handle array, Py_buffer& view, std::optional<DType> tag, const Device& device,
-                        Access access, const std::string& what) {
-  const std::shared_ptr<Py_buffer> owner = kept(&view);
+                        Access access, const char* what) {
+  std::shared_ptr<const void> owner = kept(view);
   if (view.readonly != 0) remember_read_only(view.buf);
   const DType dtype = tag ? *tag : checked_dtype(array, view, what);
   check_dense(view, what);
@@ -71,14 +74,13 @@ Tensor tensor_of_buffer(nb::handle array, Py_buffer& view, std::optional<DType> 
   static_assert(sizeof(Py_ssize_t) == sizeof(std::int64_t));
   const auto* const extents = reinterpret_cast<const std::int64_t*>(view.shape);
   return Tensor::borrow(view.buf, dtype, Shape(std::span(extents, static_cast<std::size_t>(view.ndim))),
-                        device, {}, owner);
+                        device, {}, std::move(owner));
 }
 
 // ml_dtypes has types that the buffer protocol cannot name.
 bool is_bfloat16(nb::handle array) { return dclass_name(array) == "bfloat16" && nb::hasattr(array, "view"); }
 
-std::optional<Tensor> from_buffer(nb::handle array, const Device& device, Access access,
-                                  const std::string& what) {
+std::optional<Tensor> from_buffer(nb::handle array, const Device& device, Access access, const char* what) {
   if (PyObject_CheckBuffer(array.ptr()) == 0) return {};
   Py_buffer view;
   if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_RECORDS_RO) == 0)
@@ -86,7 +88,7 @@ std::optional<Tensor> from_buffer(nb::handle array, const Device& device, Access
   PyErr_Clear();
   if (!is_bfloat16(array)) {
     if (nb::hasattr(array, "__dlpack__") && !nb::hasattr(array, "__array_interface__")) return {};
-    refuse_type(what + ": dtype " + dclass_name(array) +
+    refuse_type(std::string(what) + ": dtype " + dclass_name(array) +
                 " is not known to onesum; expected one of onesum.DType");
   }
   const nb::object bits = array.attr("view")("uint16");

@@ -15,7 +15,7 @@ namespace {
 struct HandedOver {
   std::mutex mutex;
   std::vector<PyObject*> objects;
-  std::vector<std::unique_ptr<Py_buffer>> buffers;
+  std::vector<Py_buffer> buffers;
 };
 
 HandedOver& handed_over() {
@@ -33,9 +33,9 @@ Exit& end_of_interpreter() {
   return *end;
 }
 
-void release(std::unique_ptr<Py_buffer> buffer) noexcept {
-  if (buffer->readonly != 0) forget_read_only(buffer->buf);
-  PyBuffer_Release(buffer.get());
+void release(Py_buffer& buffer) noexcept {
+  if (buffer.readonly != 0) forget_read_only(buffer.buf);
+  PyBuffer_Release(&buffer);
 }
 
 int release_when_called(void*) noexcept {
@@ -59,14 +59,23 @@ void let_go(PyObject* object) {
   ask_to_release();
 }
 
-void let_go(std::unique_ptr<Py_buffer> buffer) {
-  if (has_gil()) return release(std::move(buffer));
+void let_go(Py_buffer& buffer) {
+  if (has_gil()) return release(buffer);
   {
     const std::lock_guard lock(handed_over().mutex);
-    handed_over().buffers.push_back(std::move(buffer));
+    handed_over().buffers.push_back(buffer);
   }
   ask_to_release();
 }
+
+// One allocation for the buffer and those who count on it.
+struct KeptBuffer {
+  explicit KeptBuffer(const Py_buffer& taken) : buffer(taken) {}
+  ~KeptBuffer() { let_go(buffer); }
+  KeptBuffer(const KeptBuffer&) = delete;
+  KeptBuffer& operator=(const KeptBuffer&) = delete;
+  Py_buffer buffer;
+};
 
 void at_exit() {
   finish_works();
@@ -89,20 +98,18 @@ std::shared_ptr<PyObject> kept(nb::handle object) {
   return {object.inc_ref().ptr(), [](PyObject* gone) { let_go(gone); }};
 }
 
-std::shared_ptr<Py_buffer> kept(Py_buffer* buffer) {
-  return {new Py_buffer(*buffer), [](Py_buffer* gone) { let_go(std::unique_ptr<Py_buffer>(gone)); }};
-}
+std::shared_ptr<const void> kept(const Py_buffer& buffer) { return std::make_shared<KeptBuffer>(buffer); }
 
 void release_handed_over() noexcept {
   std::vector<PyObject*> objects;
-  std::vector<std::unique_ptr<Py_buffer>> buffers;
+  std::vector<Py_buffer> buffers;
   {
     const std::lock_guard lock(handed_over().mutex);
     objects.swap(handed_over().objects);
     buffers.swap(handed_over().buffers);
   }
   for (PyObject* const object : objects) Py_DECREF(object);
-  for (auto& buffer : buffers) release(std::move(buffer));
+  for (Py_buffer& buffer : buffers) release(buffer);
 }
 
 CallbackTurn::CallbackTurn() : gate_(end_of_interpreter().gate) {

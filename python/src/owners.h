@@ -23,7 +23,7 @@ void prepare_for_exit(nb::module_& module);
 std::shared_ptr<PyObject> kept(nb::handle object);
 
 // A buffer that is released once, with the GIL, whoever lets go of it.
-std::shared_ptr<Py_buffer> kept(Py_buffer* buffer);  // takes over its contents
+std::shared_ptr<const void> kept(const Py_buffer& buffer);  // takes over its contents
 
 // Lets go of what other threads have handed over; with the GIL.
 void release_handed_over() noexcept;

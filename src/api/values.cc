@@ -11,15 +11,18 @@ namespace {
 
 [[noreturn]] void refuse(const std::string& message) { throw Error(ErrorCode::kInvalidArgument, message); }
 
+[[noreturn]] void refuse_component(const char* kind, std::size_t replica, const char* why) {
+  refuse(std::string(kind) + ": component " + std::to_string(replica) + why);
+}
+
 void check_component(const char* kind, std::size_t replica, const Value& value) {
-  const std::string name = std::string(kind) + ": component " + std::to_string(replica);
   if (const auto* tensor = std::get_if<Tensor>(&value)) {
-    if (!*tensor) refuse(name + " is a Tensor that refers to nothing");
+    if (!*tensor) refuse_component(kind, replica, " is a Tensor that refers to nothing");
     return;
   }
   const auto& slices = std::get<IndexedSlices>(value);
-  if (!slices.values) refuse(name + " has IndexedSlices whose values refer to nothing");
-  if (!slices.indices) refuse(name + " has IndexedSlices whose indices refer to nothing");
+  if (!slices.values) refuse_component(kind, replica, " has IndexedSlices whose values refer to nothing");
+  if (!slices.indices) refuse_component(kind, replica, " has IndexedSlices whose indices refer to nothing");
 }
 
 std::vector<Value> checked(const char* kind, std::vector<Value> values) {
