@@ -23,7 +23,10 @@ foreach(kind shared static)
   target_link_libraries(onesum_${kind} PRIVATE
     Threads::Threads fmt::fmt spdlog::spdlog hwy::hwy OpenSSL::Crypto)
   if(ONESUM_WITH_UCX)
-    target_link_libraries(onesum_${kind} PRIVATE PkgConfig::UCX PkgConfig::ISAL)
+    target_link_libraries(onesum_${kind} PRIVATE PkgConfig::UCX)
+  endif()
+  if(ISAL_FOUND)
+    target_link_libraries(onesum_${kind} PRIVATE PkgConfig::ISAL)
   endif()
   set_target_properties(onesum_${kind} PROPERTIES
     OUTPUT_NAME onesum EXPORT_NAME ${kind} LINKER_LANGUAGE CXX

@@ -16,11 +16,13 @@
 #include "api/outboxes.h"
 #include "base/amounts.h"
 #include "base/log.h"
+#include "cluster/side_connections.h"
 #include "engine/faulty/faulty_transport.h"
 #include "engine/host/host_engine.h"
 #include "engine/router.h"
 #include "engine/shm/segment.h"
 #include "engine/shm/shm_transport.h"
+#include "engine/tcp/tcp_transport.h"
 #include "engine/ucx/ucx_transport.h"
 
 namespace onesum::api {
@@ -37,7 +39,7 @@ engine::HostOptions host_options(const Config& config) {
 constexpr std::chrono::seconds kFarewell{1};
 
 // Makes what carries messages, together with the other workers. Each tells each other one thing first: those
-// on the same machine pass the descriptors of their memory, the others where UCX reaches them.
+// on the same machine pass the descriptors of their memory, the others where they are reached.
 class TransportMaker {
  public:
   TransportMaker(const TransportRequest& request, cluster::Epoch& epoch)
@@ -59,7 +61,7 @@ class TransportMaker {
     for (const int rank : others(true)) made.notes_of[static_cast<std::size_t>(rank)] = shm->notes(rank);
     std::unique_ptr<engine::Transport> transport = std::move(shm);
     if (!std::ranges::all_of(is_near_, std::identity{})) {
-      transport = std::make_unique<engine::Router>(std::move(transport), make_ucx(), is_near_);
+      transport = std::make_unique<engine::Router>(std::move(transport), make_far(), is_near_);
     }
     if (is_logged(LogLevel::kInfo)) log(LogLevel::kInfo, routes());
     if (!request_.faults.empty()) {
@@ -67,7 +69,7 @@ class TransportMaker {
       options.rank = epoch_.rank();
       options.epoch = request_.life;
       options.faults = engine::parse_faults(request_.faults);
-      options.damage_next = [ucx = ucx_](int peer) { return ucx != nullptr && ucx->damage_next(peer); };
+      options.damage_next = damage_next_;
       transport = std::make_unique<engine::FaultyTransport>(std::move(transport), std::move(options));
     }
     made.transport = std::move(transport);
@@ -118,12 +120,25 @@ class TransportMaker {
     return std::make_unique<shm::ShmTransport>(std::move(own), std::move(wake), std::move(peers));
   }
 
+  std::unique_ptr<engine::Transport> make_far() {
+    return request_.choice == TransportChoice::kUcx ? make_ucx() : make_tcp();
+  }
+
+  std::unique_ptr<engine::Transport> make_tcp() {
+    const engine::tcp::TcpOptions options{epoch_.rank(), epoch_.size(), limits_, request_.checksums};
+    auto transport = std::make_unique<engine::tcp::TcpTransport>(
+        options, cluster::connect_beside_links(epoch_, others(false), request_.deadline));
+    damage_next_ = [tcp = transport.get()](int peer) { return tcp->damage_next(peer); };
+    far_ = "TCP";
+    return transport;
+  }
+
   std::unique_ptr<engine::Transport> make_ucx() {
     engine::UcxOptions options;
     options.rank = epoch_.rank();
     options.size = epoch_.size();
     options.limits = limits_;
-    if (request_.choice == TransportChoice::kUcx) options.transports = "rc,ud,tcp";
+    options.transports = "rc,ud,tcp";
     options.devices = address_to_others();
     options.checksums = request_.checksums;
     std::unique_ptr<engine::UcxTransport> transport = engine::make_ucx_transport(options);
@@ -143,7 +158,9 @@ class TransportMaker {
       if (error.code() == ErrorCode::kUnavailable && epoch_.ends_within(kFarewell)) epoch_.throw_verdict();
       throw;
     }
-    ucx_ = transport.get();
+    damage_next_ = [ucx = transport.get()](int peer) { return ucx->damage_next(peer); };
+    far_ = fmt::format("UCX at {}, which reaches memory of kind {}", options.devices,
+                       fmt::join(transport->memory_types(), ", "));
     return transport;
   }
 
@@ -174,9 +191,7 @@ class TransportMaker {
     std::string text = fmt::format("rank {} reaches", epoch_.rank());
     if (!near.empty()) text += fmt::format(" {} through shared memory", fmt::join(near, ", "));
     if (!near.empty() && !far.empty()) text += ", and";
-    if (!far.empty())
-      text += fmt::format(" {} through UCX at {}, which reaches memory of kind {}", fmt::join(far, ", "),
-                          address_to_others(), fmt::join(ucx_->memory_types(), ", "));
+    if (!far.empty()) text += fmt::format(" {} through {}", fmt::join(far, ", "), far_);
     return text;
   }
 
@@ -193,7 +208,8 @@ class TransportMaker {
   cluster::Epoch& epoch_;
   engine::Limits limits_;
   std::vector<bool> is_near_;            // by rank: reached through shared memory
-  engine::UcxTransport* ucx_ = nullptr;  // part of what was made
+  std::string far_;             // how the others are
+  std::function<bool(int)> damage_next_ = [](int) { return false; };  // of messages to them
 };
 
 }  // namespace

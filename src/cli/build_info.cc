@@ -39,7 +39,7 @@ std::string compiler() {
 std::string build_type() { return std::string(kOptimised) + kAssertions + kSanitizer; }
 
 std::vector<std::string> built_in_engines() {
-  std::vector<std::string> engines = {"host", "shm"};
+  std::vector<std::string> engines = {"host", "shm", "tcp"};
 #if defined(ONESUM_WITH_UCX)
   engines.emplace_back("ucx");
 #endif

@@ -15,6 +15,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -64,6 +65,8 @@ class Connection {
   // The other end will read everything that was flushed, then the end.
   void finish_sending() noexcept;
   void close() noexcept;
+  // What was read ahead is lost.
+  Fd take_socket() noexcept { return std::move(socket_); }
 
  private:
   struct Outgoing {

@@ -8,6 +8,7 @@
 
 #include <ucp/api/ucp.h>
 
+#include "engine/credits.h"
 #include "engine/transport.h"
 
 namespace onesum::engine::ucx {
@@ -29,17 +30,13 @@ struct Receive {
 struct Copy {
   std::size_t* sends = nullptr;  // the transport's count of sends under way
   std::size_t messages = 0;      // of these from this copy
-  std::uint64_t used = 0;        // one more than the last beat that used it; 0: none
-  std::uint64_t told = 0;        // beats we had finished when we sent the last of them
   std::deque<Parts> parts{};     // of messages that are lent, by number; addresses stay while they grow
 };
 
 struct Peer {
   const Peer** first_failed = nullptr;        // the transport's
   ucp_ep_h endpoint = nullptr;                // null: not reached through this transport, or closed
-  std::uint64_t finished = 0;                 // beats it has finished, as far as it told
-  std::uint64_t told = 0;                     // beats we have finished, as far as it has been told for sure
-  std::uint64_t heard = 0;                    // one more than the last beat in which it sends to us
+  Credits flow{1};
   bool is_heard = false;                      // a credit came from it
   bool damages_next = false;                  // a drill
   ucs_status_t failure = UCS_OK;              // why its connection broke

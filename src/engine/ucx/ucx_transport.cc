@@ -10,8 +10,8 @@
 #include <onesum/error.h>
 
 #include "base/clock.h"
-#include "engine/ucx/boxes.h"
-#include "engine/ucx/checksum.h"
+#include "engine/boxes.h"
+#include "engine/checksum.h"
 #include "engine/ucx/peer.h"
 #include "engine/ucx/wire.h"
 #include "engine/ucx/worker.h"
@@ -45,6 +45,20 @@ void fill(ucx::Parts& parts, std::byte* header, const Place& place, std::span<co
   if (bytes == place.bytes) return;
   throw Error(ErrorCode::kInternal, "UCX transport: " + std::to_string(bytes) +
                                         " bytes lent for a message of " + std::to_string(place.bytes));
+}
+
+// Of a header, whatever its own checksum is, and the payload of `header.bytes` behind it.
+std::uint32_t checksum_of(Header header, std::span<const ucp_dt_iov_t> payload) noexcept {
+  header.checksum = 0;
+  Checksum checksum;
+  checksum.add(std::as_bytes(std::span(&header, 1)));
+  std::size_t left = header.bytes;
+  for (const ucp_dt_iov_t& stretch : payload) {
+    const std::size_t bytes = std::min(left, stretch.length);
+    checksum.add({static_cast<const std::byte*>(stretch.buffer), bytes});
+    left -= bytes;
+  }
+  return checksum.value();
 }
 
 constexpr std::chrono::milliseconds kPatience{900};  // of quit()
@@ -137,7 +151,7 @@ class Implementation final : public UcxTransport {
   static void on_failure(void* data, ucp_ep_h endpoint, ucs_status_t status);
 
   UcxOptions options_;
-  ucx::Boxes boxes_;
+  Boxes boxes_;
   std::vector<Peer> peers_;
   ucx::Worker worker_;          // after what its requests refer to
   std::uint64_t finished_ = 0;  // beats
@@ -160,6 +174,7 @@ Implementation::Implementation(const UcxOptions& options)
       worker_({options.size, options.transports, options.devices}) {
   for (Peer& peer : peers_) {
     peer.copies.resize(options_.limits.phases, Copy{&sends_});
+    peer.flow = Credits(options_.limits.phases);
     peer.receives.resize(options_.limits.phases);
     peer.credits = {&sends_};
     peer.credit.receives = &receives_;
@@ -253,7 +268,7 @@ void Implementation::post_receive(const Beat& beat, const Place& place) {
   std::byte* memory = boxes_.inbox(place.peer, phase_of(beat)) + place.offset - kMessageHeader;
   start(receive_of(beat, place), Content(std::span(memory, kMessageHeader + place.bytes)),
         ucx::data_tag(options_.epoch, place.peer, beat.number, place.number), ucx::kExactly);
-  peers_[static_cast<std::size_t>(place.peer)].heard = beat.number + 1;
+  peers_[static_cast<std::size_t>(place.peer)].flow.expect(beat.number);
 }
 
 void Implementation::receive_into(const Beat& beat, const Place& place, std::span<const Stretch> payload) {
@@ -263,7 +278,7 @@ void Implementation::receive_into(const Beat& beat, const Place& place, std::spa
        payload);
   start(receive, Content(receive.parts), ucx::data_tag(options_.epoch, place.peer, beat.number, place.number),
         ucx::kExactly);
-  peers_[static_cast<std::size_t>(place.peer)].heard = beat.number + 1;
+  peers_[static_cast<std::size_t>(place.peer)].flow.expect(beat.number);
 }
 
 // Always ends in the callback, because UCX 1.13 tells nothing of a message that it had already.
@@ -304,9 +319,8 @@ void Implementation::on_received(void* request, ucs_status_t status, const ucp_t
 
 bool Implementation::may_send(const Beat& beat, int peer) noexcept {
   const Peer& to = peers_[static_cast<std::size_t>(peer)];
-  const Copy& copy = to.copies[phase_of(beat)];
-  if (copy.used == beat.number + 1) return true;
-  return copy.messages == 0 && to.finished >= copy.used;
+  if (to.flow.is_used_in(beat.number)) return true;
+  return to.copies[phase_of(beat)].messages == 0 && to.flow.is_free_for(beat.number);
 }
 
 void Implementation::send(const Beat& beat, const Place& place) {
@@ -343,13 +357,12 @@ void Implementation::send_from(const Beat& beat, const Place& place, std::span<c
 Copy& Implementation::write_header(const Beat& beat, const Place& place,
                                    std::span<const ucp_dt_iov_t> payload) {
   Header header{beat.number, beat.token, place.bytes, finished_};
-  if (options_.checksums) header.checksum = ucx::checksum_of(header, payload);
+  if (options_.checksums) header.checksum = checksum_of(header, payload);
   std::byte* box = boxes_.outbox(place.peer, phase_of(beat)) + place.offset;
   std::memcpy(box - kMessageHeader, &header, sizeof header);
-  Copy& copy = peers_[static_cast<std::size_t>(place.peer)].copies[phase_of(beat)];
-  copy.used = beat.number + 1;
-  copy.told = finished_;
-  return copy;
+  Peer& peer = peers_[static_cast<std::size_t>(place.peer)];
+  peer.flow.note_sent(beat.number, finished_);
+  return peer.copies[phase_of(beat)];
 }
 
 bool Implementation::is_taken(const Beat& beat) noexcept {
@@ -407,33 +420,24 @@ Arrival Implementation::judge(const Beat& beat, const Place& place, const Receiv
     const ucp_dt_iov_t whole{payload, header.bytes};
     const std::span<const ucp_dt_iov_t> stretches =
         place.is_lent ? std::span(receive.parts).subspan(1) : std::span(&whole, 1);
-    if (ucx::checksum_of(header, stretches) != header.checksum) return Arrival::kCorrupt;
+    if (checksum_of(header, stretches) != header.checksum) return Arrival::kCorrupt;
   }
   if (header.beat != beat.number) return Arrival::kCorrupt;
   if (header.token != beat.token) return Arrival::kMismatch;
   if (header.bytes != place.bytes) return Arrival::kCorrupt;
-  Peer& peer = peers_[static_cast<std::size_t>(place.peer)];
-  peer.finished = std::max({peer.finished, header.finished, beat.settled});
+  peers_[static_cast<std::size_t>(place.peer)].flow.hear(std::max(header.finished, beat.settled));
   return Arrival::kHere;
 }
 
-// A peer that sends must be told that its copies are free, before it has none left. It reads what this rank
-// sent in a beat in the same beat, when it is told what was finished then; and what this rank sends later,
-// it may not read before it has sent.
 void Implementation::finish(const Beat& beat) {
   finished_ = beat.number + 1;
-  const std::uint64_t may_lag = options_.limits.phases - 1;
   for (Peer& peer : peers_) {
-    const Copy& copy = peer.copies[phase_of(beat)];
-    const bool has_sent = copy.used == finished_;
-    if (has_sent) peer.told = std::max(peer.told, copy.told);
-    const std::uint64_t needed = has_sent ? finished_ - std::min(finished_, may_lag) : finished_;
-    if (std::min(peer.heard, needed) > peer.told) send_credit(peer);
+    if (peer.flow.must_tell_after(beat.number)) send_credit(peer);
   }
 }
 
 void Implementation::send_credit(Peer& peer) {
-  peer.told = finished_;
+  peer.flow.note_told(finished_);
   start(peer.credits, peer, Content(), ucx::credit_tag(options_.epoch, options_.rank, finished_));
 }
 
@@ -446,7 +450,7 @@ void Implementation::take_credits() {
   for (Peer& peer : peers_) {
     while (peer.endpoint != nullptr && peer.credit.status == UCS_OK) {
       peer.is_heard = true;
-      peer.finished = ucx::finished_of(peer.credit.info.sender_tag, peer.finished);
+      peer.flow.hear(ucx::finished_of(peer.credit.info.sender_tag, peer.flow.heard()));
       post_credit(peer);
     }
   }

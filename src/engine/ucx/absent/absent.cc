@@ -12,8 +12,8 @@ UcxReport report_ucx() { return {}; }
 std::unique_ptr<UcxTransport> make_ucx_transport(const UcxOptions& /*options*/) {
   throw Error(
       ErrorCode::kUnimplemented,
-      "workers on several machines need UCX, which this build of onesum was made without; install "
-      "libucx-dev and libisal-dev (Debian; elsewhere UCX 1.13 or newer and ISA-L) and build it again");
+      "ONESUM_TRANSPORT is ucx, which this build of onesum was made without; install libucx-dev (Debian; "
+      "elsewhere UCX 1.13 or newer) and build it again, or leave it to TCP");
 }
 
 }  // namespace onesum::engine

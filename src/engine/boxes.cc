@@ -1,4 +1,4 @@
-#include "engine/ucx/boxes.h"
+#include "engine/boxes.h"
 
 #include <limits>
 #include <string>
@@ -7,7 +7,7 @@
 
 #include <onesum/error.h>
 
-namespace onesum::engine::ucx {
+namespace onesum::engine {
 namespace {
 
 constexpr std::size_t kPage = 4096;
@@ -39,4 +39,4 @@ Boxes::~Boxes() {
   if (memory_ != nullptr) munmap(memory_, bytes_);
 }
 
-}  // namespace onesum::engine::ucx
+}  // namespace onesum::engine

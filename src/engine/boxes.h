@@ -5,7 +5,7 @@
 
 #include "engine/transport.h"
 
-namespace onesum::engine::ucx {
+namespace onesum::engine {
 
 class Boxes {
  public:
@@ -32,4 +32,4 @@ class Boxes {
   std::byte* memory_ = nullptr;
 };
 
-}  // namespace onesum::engine::ucx
+}  // namespace onesum::engine
