@@ -129,7 +129,7 @@ class TransportMaker {
     auto transport = std::make_unique<engine::tcp::TcpTransport>(
         options, cluster::connect_beside_links(epoch_, others(false), request_.deadline));
     damage_next_ = [tcp = transport.get()](int peer) { return tcp->damage_next(peer); };
-    far_ = "TCP";
+    far_ = "TCP at " + address_to_others();
     return transport;
   }
 
@@ -138,7 +138,7 @@ class TransportMaker {
     options.rank = epoch_.rank();
     options.size = epoch_.size();
     options.limits = limits_;
-    options.transports = "rc,ud,tcp";
+    options.transports = engine::ucx_transports();
     options.devices = address_to_others();
     options.checksums = request_.checksums;
     std::unique_ptr<engine::UcxTransport> transport = engine::make_ucx_transport(options);

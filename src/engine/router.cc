@@ -61,9 +61,10 @@ void Router::finish(const Beat& beat) {
 
 bool Router::is_flushed() noexcept { return near_->is_flushed() && far_->is_flushed(); }
 
-void Router::progress() {
-  near_->progress();
-  far_->progress();
+bool Router::progress() {
+  const bool near = near_->progress();
+  const bool far = far_->progress();
+  return near || far;
 }
 
 // Both, also if the first has something to do: disarm() does not know which were armed.

@@ -42,7 +42,7 @@ class Router final : public Transport {
   }
   void finish(const Beat& beat) override;
   bool is_flushed() noexcept override;
-  void progress() override;
+  bool progress() override;
   bool arm() override;
   void disarm() noexcept override;
   int event_fd() const noexcept override { return events_.get(); }

@@ -9,7 +9,7 @@ namespace {
 // Looks in a row before the core is left to others, where there are cores enough.
 constexpr std::uint32_t kGlances = 20;
 constexpr std::uint32_t kSpins = 10;  // after these
-constexpr std::uint32_t kSpinsInACrowd = 0;
+constexpr std::uint32_t kSpinsInACrowd = 1;
 // Turns between two looks at the clock.
 constexpr std::uint32_t kTurnsPerLook = 64;
 constexpr std::chrono::microseconds kAwake{1000};
@@ -34,11 +34,13 @@ void Patience::reset() noexcept {
 }
 
 bool Patience::glance() {
-  if (is_crowded_ || glances_ >= kGlances) return false;
-  ++glances_;
-  transport_.progress();
-  relax();
-  return true;
+  if (is_crowded_) return false;
+  while (glances_ < kGlances) {
+    ++glances_;
+    relax();
+    if (transport_.progress()) return true;
+  }
+  return false;
 }
 
 bool Patience::pause(std::chrono::milliseconds longest) {
@@ -48,15 +50,17 @@ bool Patience::pause(std::chrono::milliseconds longest) {
     is_armed_ = false;
     return true;
   }
-  // Others first: nobody waits between what progress finds and who wants it.
-  if (looks_ >= (is_crowded_ ? kSpinsInACrowd : kSpins)) {
-    sched_yield();
-  } else {
-    relax();
-  }
-  transport_.progress();
-  ++looks_;
-  if (looks_ == 1) sleep_after_ = std::chrono::steady_clock::now() + kAwake;
+  if (looks_ == 0) sleep_after_ = std::chrono::steady_clock::now() + kAwake;
+  do {
+    // Others first: nobody waits between what progress finds and who wants it.
+    if (looks_ >= (is_crowded_ ? kSpinsInACrowd : kSpins)) {
+      sched_yield();
+    } else {
+      relax();
+    }
+    ++looks_;
+    if (transport_.progress()) break;
+  } while (looks_ % kTurnsPerLook != 0);
   if (looks_ % kTurnsPerLook != 0) return false;
   const auto now = std::chrono::steady_clock::now();
   if (now >= sleep_after_) {

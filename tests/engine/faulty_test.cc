@@ -71,7 +71,7 @@ class Recorder final : public Transport {
   Arrival arrival(const Beat&, const Place&) override { return Arrival::kHere; }
   void finish(const Beat&) override { log("finish"); }
   bool is_flushed() noexcept override { return true; }
-  void progress() override {}
+  bool progress() override { return true; }
   bool arm() override { return true; }
   void disarm() noexcept override {}
   int event_fd() const noexcept override { return -1; }

@@ -65,7 +65,7 @@ class LendingTransport final : public engine::Transport {
   }
   void finish(const engine::Beat& beat) override { inner_->finish(beat); }
   bool is_flushed() noexcept override { return sends_.empty() && inner_->is_flushed(); }
-  void progress() override {
+  bool progress() override {
     inner_->progress();
     take();
     std::erase_if(sends_, [&](Lent& sent) {
@@ -76,6 +76,7 @@ class LendingTransport final : public engine::Transport {
       inner_->send(sent.beat, sent.place);
       return true;
     });
+    return true;
   }
   bool arm() override { return sends_.empty() && inner_->arm(); }
   void disarm() noexcept override { inner_->disarm(); }

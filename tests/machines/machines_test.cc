@@ -57,16 +57,16 @@ TEST_F(MachinesTest, ResultsHaveTheSameBitsAsInOneProcess) {
             embedded(kPerMachine * kMachines, [&](const Cluster& cluster) { return results(cluster, -1); }));
 }
 
-TEST_F(MachinesTest, SharedMemoryInsideOfAMachineAndUcxBetween) {
+TEST_F(MachinesTest, SharedMemoryInsideOfAMachineAndTcpBetween) {
   const TwoMachines machines;
   const std::vector<WorkerEnd> ends = run_on(
       machines, 2, [&](int) { return heard_from([] { Cluster::from_environment().barrier(); }); },
       with("ONESUM_LOG", "info"));
   const std::vector<std::string> routes = {
-      "rank 0 reaches 1 through shared memory, and 2, 3 through UCX at 10.77.0.1",
-      "rank 1 reaches 0 through shared memory, and 2, 3 through UCX at 10.77.0.1",
-      "rank 2 reaches 3 through shared memory, and 0, 1 through UCX at 10.77.0.2",
-      "rank 3 reaches 2 through shared memory, and 0, 1 through UCX at 10.77.0.2"};
+      "rank 0 reaches 1 through shared memory, and 2, 3 through TCP at 10.77.0.1",
+      "rank 1 reaches 0 through shared memory, and 2, 3 through TCP at 10.77.0.1",
+      "rank 2 reaches 3 through shared memory, and 0, 1 through TCP at 10.77.0.2",
+      "rank 3 reaches 2 through shared memory, and 0, 1 through TCP at 10.77.0.2"};
   for (std::size_t rank = 0; rank < ends.size(); ++rank) {
     EXPECT_THAT(ends[rank].text, HasSubstr(routes[rank]));
   }

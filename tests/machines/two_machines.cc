@@ -84,7 +84,7 @@ bool TwoMachines::has_cable() const {
            return "ip address add " + address_of(machine) +
                   "/24 dev cable && ip link set lo up && ip link set cable up";
          }) &&
-         // The kernel takes its time to say so, and UCX takes no device that does not.
+         // The kernel takes its time to say so.
          on_both([](int) -> std::string {
            return "for i in $(seq 200); do ip link show cable | grep -q 'state UP' && exit 0; sleep 0.05; "
                   "done; exit 1";

@@ -32,7 +32,6 @@ using ::testing::StartsWith;
 constexpr int kWorkers = 3;
 constexpr uid_t kUser = 65533;
 constexpr uid_t kStranger = 65534;  // nobody
-const Environment kOverTcp = {{"ONESUM_TRANSPORT", "tcp"}, {"ONESUM_SECRET", "known to the workers only"}};
 
 std::string one_call(const Cluster& cluster, int own) {
   return results_of(cluster, own, "pscpu/pscpu")[own < 0 ? 0 : static_cast<std::size_t>(own)];
@@ -71,24 +70,67 @@ void expect_right(const std::vector<WorkerEnd>& ends) {
   }
 }
 
-TEST(StrangersOfProcesses, GetNothingFromWorkersThatCall) {
-  const SharedCount calls;
-  const SharedCount stops;
-  Workers workers(kWorkers, Caller{calls, stops}, kOverTcp);
-  ASSERT_TRUE(calls.comes_to(kWorkers));
+Environment over(const std::string& transport) {
+  return {{"ONESUM_TRANSPORT", transport}, {"ONESUM_SECRET", "known to the workers only"}};
+}
+
+// Knocks wherever a worker listens, and says everything. Returns how many doors there were.
+int knock(const Workers& workers, bool are_shut) {
   int doors = 0;
   for (int rank = 0; rank < kWorkers; ++rank) {
     for (const std::uint16_t port : listening_ports(workers.process(rank))) {
       ++doors;
       for (const std::string& words : strange_words()) {
         const Fd socket = connection_to(port);
-        EXPECT_FALSE(socket.is_open()) << "worker " << rank << " takes connections while it works";
-        say(socket, words);
+        if (are_shut) {
+          EXPECT_FALSE(socket.is_open()) << "worker " << rank << " takes connections while it works";
+        }
+        if (socket.is_open()) say(socket, words);
       }
     }
   }
-  EXPECT_GT(doors, 0);  // UCX's
-  ASSERT_TRUE(calls.comes_to(calls.value() + kWorkers));
+  return doors;
+}
+
+TEST(StrangersOfProcesses, GetNothingFromWorkersThatCall) {
+  for (const std::string transport : {"tcp", "ucx"}) {
+    const SharedCount calls;
+    const SharedCount stops;
+    Workers workers(kWorkers, Caller{calls, stops}, over(transport));
+    ASSERT_TRUE(calls.comes_to(kWorkers));
+    const int doors = knock(workers, true);
+    if (transport == "tcp") {
+      EXPECT_EQ(doors, 0) << "who works needs nobody to come";
+    } else {
+      EXPECT_GT(doors, 0);  // UCX's
+    }
+    ASSERT_TRUE(calls.comes_to(calls.value() + kWorkers));
+    stops.add_one();
+    expect_right(workers.wait());
+  }
+}
+
+// Each group takes connections of its own, for a moment.
+TEST(StrangersOfProcesses, GetNothingWhileGroupsAreMade) {
+  const SharedCount stops;
+  Workers workers(
+      kWorkers,
+      [&stops](int rank) -> std::string {
+        const Cluster cluster = Cluster::from_environment();
+        ReductionToOneDevice ops({}, {}, cluster);
+        const std::string right = one_call(cluster, rank);
+        for (;;) {
+          Cluster group = cluster.duplicate();
+          if (one_call(group, rank) != right) return "wrong";
+          group.close();
+          const Tensor stop = Tensor::from<float>({static_cast<float>(stops.value())}, {1}, "CPU:0");
+          if (ops.broadcast(stop, "CPU:0", 0).tensor().data<float>()[0] > 0) return "right";
+        }
+      },
+      over("tcp"));
+  int doors = 0;
+  for (int turn = 0; turn < 20000 && doors < 20; ++turn) doors += knock(workers, false);
+  EXPECT_GE(doors, 20) << "nobody was found listening";
   stops.add_one();
   expect_right(workers.wait());
 }

@@ -51,7 +51,10 @@ class FaultyTransport final : public Transport {
   Arrival arrival(const Beat& beat, const Place& place) override;
   void finish(const Beat& beat) override;
   bool is_flushed() noexcept override { return inner_->is_flushed(); }
-  void progress() override { inner_->progress(); }
+  bool progress() override {
+    inner_->progress();
+    return true;  // faults have times of their own
+  }
   bool arm() override { return inner_->arm(); }
   void disarm() noexcept override { inner_->disarm(); }
   int event_fd() const noexcept override { return inner_->event_fd(); }

@@ -18,7 +18,30 @@ namespace {
 // More of them go one after the other.
 constexpr std::size_t kMostParts = 16;
 
+// Which every Linux has and lets everybody take.
+constexpr char kUnpaced[] = "reno";
+
 bool would_wait(int error) noexcept { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
+
+// Whether both ends have the same address.
+bool stays_on_this_machine(int socket) noexcept {
+  sockaddr_storage own{};
+  sockaddr_storage peer{};
+  socklen_t length = sizeof own;
+  if (::getsockname(socket, reinterpret_cast<sockaddr*>(&own), &length) != 0) return false;
+  length = sizeof peer;
+  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&peer), &length) != 0) return false;
+  const auto host_of = [](const sockaddr_storage& address) {
+    std::array<std::byte, sizeof(in6_addr)> host{};
+    if (address.ss_family == AF_INET) {
+      std::memcpy(host.data(), &reinterpret_cast<const sockaddr_in&>(address).sin_addr, sizeof(in_addr));
+    } else if (address.ss_family == AF_INET6) {
+      std::memcpy(host.data(), &reinterpret_cast<const sockaddr_in6&>(address).sin6_addr, sizeof(in6_addr));
+    }
+    return host;
+  };
+  return own.ss_family == peer.ss_family && host_of(own) == host_of(peer);
+}
 
 }  // namespace
 
@@ -52,6 +75,10 @@ Stream::Stream() : has_receiver_(false) {}
 Stream::Stream(Fd socket) : socket_(std::move(socket)), staged_(kStaged) {
   const int yes = 1;
   ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  // Inside a machine no link wants to be spared, and pacing (of bbr, where that is the default) only costs.
+  if (stays_on_this_machine(socket_.get())) {
+    ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_CONGESTION, kUnpaced, sizeof kUnpaced - 1);
+  }
 }
 
 void Stream::fail(const std::string& how) {
@@ -78,7 +105,8 @@ void Stream::send(Outgoing& message) {
   push();
 }
 
-void Stream::push() {
+bool Stream::push() {
+  bool has_moved = false;
   while (first_ != nullptr) {
     Parts& parts = first_->parts;
     msghdr message{};
@@ -88,14 +116,16 @@ void Stream::push() {
     if (count < 0) {
       // What came before can still be read.
       if (!would_wait(errno)) lose_unsent();
-      return;
+      return has_moved;
     }
+    has_moved = true;
     parts.skip(static_cast<std::size_t>(count));
     if (!parts.are_empty()) continue;
     --*first_->unsent;
     first_ = first_->next;
     if (first_ == nullptr) last_ = nullptr;
   }
+  return has_moved;
 }
 
 bool Stream::pull(Sink& sink) {

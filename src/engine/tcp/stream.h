@@ -69,7 +69,8 @@ class Stream {
 
   // Sends what the socket takes, after what is on its way already.
   void send(Outgoing& message);
-  void push();
+  // Whether it took anything.
+  bool push();
   bool has_unsent() const noexcept { return first_ != nullptr; }
 
   // Reads what is there. Whether anything was.

@@ -319,9 +319,10 @@ std::uint32_t TcpTransport::checksum_of(const Header& header,
 
 // ---- progress ----
 
-void TcpTransport::push(Peer& to) {
-  to.stream.push();
+bool TcpTransport::push(Peer& to) {
+  const bool has_moved = to.stream.push();
   if (to.has_more_news && to.unsent_news == 0) send_news(to);
+  return has_moved;
 }
 
 bool TcpTransport::pull(Peer& from) {
@@ -333,21 +334,23 @@ bool TcpTransport::pull(Peer& from) {
   return has_come;
 }
 
-void TcpTransport::progress() {
+bool TcpTransport::progress() {
+  bool has_moved = false;
   std::size_t awaited = 0;
   for (const int rank : reached_) {
     Peer& its = peer(rank);
-    if (its.stream.has_unsent() || its.has_more_news) push(its);
+    if (its.stream.has_unsent() || its.has_more_news) has_moved = push(its) || has_moved;
     awaited += its.is_awaited() ? 1 : 0;
   }
   if (awaited > kFew) {
-    pull_all();
+    has_moved = pull_all() || has_moved;
   } else if (awaited > 0) {
     for (const int rank : reached_) {
-      if (peer(rank).is_awaited()) pull(peer(rank));
+      if (peer(rank).is_awaited()) has_moved = pull(peer(rank)) || has_moved;
     }
   }
   if (has_lost_) check_lost();
+  return has_moved;
 }
 
 // Whatever there is, also what nobody waits for yet.

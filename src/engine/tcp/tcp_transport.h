@@ -65,7 +65,7 @@ class TcpTransport final : public Transport {
   void finish(const Beat& beat) override;
   bool is_flushed() noexcept override;
   // Throws PeerLost where a connection has ended that somebody still waits for.
-  void progress() override;
+  bool progress() override;
   bool arm() override;
   void disarm() noexcept override;
   int event_fd() const noexcept override { return events_.get(); }
@@ -127,7 +127,7 @@ class TcpTransport final : public Transport {
   void move_to_memory(const Peer& from, const Incoming& message);
   Arrival judge(const Beat& beat, const Place& place, Incoming& message);
   std::uint32_t checksum_of(const Header& header, std::span<const Stretch> payload) const noexcept;
-  void push(Peer& to);
+  bool push(Peer& to);
   bool pull(Peer& from);
   bool pull_all();
   void check_lost() const;

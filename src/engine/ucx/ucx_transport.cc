@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -115,7 +117,7 @@ class Implementation final : public UcxTransport {
   Arrival arrival(const Beat& beat, const Place& place) override;
   void finish(const Beat& beat) override;
   bool is_flushed() noexcept override;
-  void progress() override;
+  bool progress() override;
   bool arm() override;
   void disarm() noexcept override {}
   int event_fd() const noexcept override { return worker_.event_fd(); }
@@ -456,13 +458,14 @@ void Implementation::take_credits() {
   }
 }
 
-void Implementation::progress() {
-  if (ucp_worker_progress(worker_.get()) == 0) return;
+bool Implementation::progress() {
+  if (ucp_worker_progress(worker_.get()) == 0) return false;
   take_credits();
   if (has_open_doors_ && !unanswered()) {
     has_open_doors_ = false;
     worker_.shut_doors();
   }
+  return true;
 }
 
 bool Implementation::is_flushed() noexcept {
@@ -575,6 +578,11 @@ void Implementation::on_closed(void* request, ucs_status_t /*status*/, void* dat
 }  // namespace
 
 bool has_ucx() noexcept { return true; }
+
+std::string ucx_transports() {
+  std::error_code none;
+  return std::filesystem::is_empty("/sys/class/infiniband", none) || none ? "tcp" : "rc,ud,tcp";
+}
 
 UcxReport report_ucx() {
   const ucx::Worker asked({1, "all", {}});

@@ -7,6 +7,8 @@ namespace onesum::engine {
 
 bool has_ucx() noexcept { return false; }
 
+std::string ucx_transports() { return {}; }
+
 UcxReport report_ucx() { return {}; }
 
 std::unique_ptr<UcxTransport> make_ucx_transport(const UcxOptions& /*options*/) {
