@@ -8,6 +8,7 @@
 #include "api/copies.h"
 #include "api/engines.h"
 #include "api/tensor_state.h"
+#include "base/hash.h"
 
 namespace onesum::api {
 namespace {
@@ -50,6 +51,12 @@ Tensor make_result(const Stream& stream, const Device& device) {
   return Tensor::empty(stream.result_dtype, stream.result_shape, device);
 }
 
+std::uint64_t token_of(const Fingerprint& call, const Fingerprint& program) {
+  Hasher hasher;
+  for (const std::uint64_t word : {call.low, call.high, program.low, program.high}) hasher.add(word);
+  return hasher.finish().low;
+}
+
 }  // namespace
 
 BoundCall::BoundCall(const CallTraits& traits, planner::Planned planned, const exec::Site& site,
@@ -59,6 +66,7 @@ BoundCall::BoundCall(const CallTraits& traits, planner::Planned planned, const e
       own_(site.own),
       crossed_(std::move(crossed)),
       instance_(exec::bind(*planned_.plan, planned_.tables, planned_.slots, site), crossed_.transport),
+      token_(token_of(crossed_.fingerprint, instance_.program().skeleton)),
       overlap_(make_overlap_check()),
       tensors_(planner::count_tensors(planned_.streams)) {
   for (const Stream& stream : planned_.streams) {

@@ -53,6 +53,8 @@ class BoundCall {
 
   exec::Instance& instance() noexcept { return instance_; }
   const Crossed& crossed() const noexcept { return crossed_; }
+  // Stands for what all workers call and have bound.
+  std::uint64_t token() const noexcept { return token_; }
 
  private:
   OverlapCheck make_overlap_check() const;
@@ -95,6 +97,7 @@ class BoundCall {
   };
   std::vector<ReplicaCopy> copies_;
   exec::Instance instance_;
+  std::uint64_t token_;
   OverlapCheck overlap_;
   // Of calls with GPUs: the streams of their tensors, and whether all have one.
   std::vector<exec::CallerStream> callers_;

@@ -152,7 +152,7 @@ exec::Waiting CrossDeviceOps::Impl::execute_with_others(api::Session::Call& call
   } catch (...) {
     call.end_after(std::current_exception());
   }
-  return call.run(bound.instance(), bound.crossed().fingerprint, bound.bytes(), &caller);
+  return call.run(bound.instance(), bound.token(), bound.bytes(), &caller);
 }
 
 void CrossDeviceOps::Impl::run_with_others(api::BoundCall& bound, const api::Pairs& pairs,

@@ -321,17 +321,12 @@ std::vector<cluster::Statement> Session::Call::agree(cluster::Statement mine,
   return exchange(mine, refusal);
 }
 
-exec::Waiting Session::Call::run(exec::Instance& instance, const Fingerprint& fingerprint, std::size_t bytes,
+exec::Waiting Session::Call::run(exec::Instance& instance, std::uint64_t token, std::size_t bytes,
                                  exec::FunctionCaller* caller) {
-  Hasher token;
-  token.add(fingerprint.low);
-  token.add(fingerprint.high);
-  token.add(instance.program().skeleton.low);
-  token.add(instance.program().skeleton.high);
-  token.add(number_);
-  session_.options_.recorder.set_token(token.finish().low);
+  token += number_;  // whoever is a call behind has another one
+  session_.options_.recorder.set_token(token);
   Watch watch(*this);
-  const exec::Crossing crossing{*session_.transport_, watch, session_.beats_, token.finish().low,
+  const exec::Crossing crossing{*session_.transport_, watch, session_.beats_, token,
                                 session_.options_.is_crowded};
   const auto rounds = static_cast<std::uint64_t>(instance.program().rounds.size());
   try {

@@ -122,9 +122,9 @@ class Session {
       }
     }
 
-    // Runs a program that all have bound alike. Any error ends the session.
-    // `bytes`: of what is passed, for the report. `caller`: of programs with calls.
-    exec::Waiting run(exec::Instance& instance, const Fingerprint& fingerprint, std::size_t bytes,
+    // Runs a program that all have bound alike. Any error ends the session. `token`: of what all call and have
+    // bound. `bytes`: of what is passed, for the report. `caller`: of programs with calls.
+    exec::Waiting run(exec::Instance& instance, std::uint64_t token, std::size_t bytes,
                       exec::FunctionCaller* caller = nullptr);
 
     // How messages name the call; must live as long as it.

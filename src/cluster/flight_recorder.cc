@@ -1,6 +1,7 @@
 #include "cluster/flight_recorder.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <bit>
 #include <cstring>
@@ -41,18 +42,9 @@ void FlightRecorder::enter(std::uint64_t call) noexcept {
 
 void FlightRecorder::describe(std::string_view text) noexcept {
   if (current_ == nullptr) return;
-  text = text.substr(0, kTextBytes);
-  for (std::size_t i = 0; i < kTextWords; ++i) {
-    std::uint64_t word = 0;
-    const std::size_t begin = i * sizeof word;
-    if (begin + sizeof word <= text.size()) {
-      std::memcpy(&word, text.data() + begin, sizeof word);
-    } else if (begin < text.size()) {
-      std::memcpy(&word, text.data() + begin, text.size() - begin);
-    }
-    current_->text[i].store(word, std::memory_order_relaxed);
-    if (begin + sizeof word > text.size()) break;  // it has ended with a zero
-  }
+  std::array<std::uint64_t, kTextWords> words{};
+  std::memcpy(words.data(), text.data(), std::min(text.size(), kTextBytes));
+  for (std::size_t i = 0; i < kTextWords; ++i) current_->text[i].store(words[i], std::memory_order_relaxed);
 }
 
 void FlightRecorder::set_token(std::uint64_t token) noexcept {

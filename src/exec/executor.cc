@@ -105,7 +105,7 @@ class Executor::Run {
     next.number = opened_ % program_.window;
     std::fill_n(next.done.begin(), next.round->num_lanes, 0);
     std::fill_n(next.sent.begin(), next.round->num_postings, 0);
-    std::fill_n(next.given.begin(), next.round->num_lanes, 0);
+    if (!program_.natives.empty()) std::fill_n(next.given.begin(), next.round->num_lanes, 0);
     next.waiting = 0;
     next.landings = next.round->num_landings;
     if (crossing_ != nullptr) begin(next);

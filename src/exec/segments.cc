@@ -28,15 +28,32 @@ struct StepRun {
   }
 };
 
+void run_pieces_of(const Program& program, const BoundStep& step, std::byte* const* addresses,
+                   std::uint32_t index) noexcept {
+  const Segment& segment = program.segments[step.first_segment + index];
+  for (std::uint32_t p = 0; p < segment.num_pieces; ++p) {
+    const Piece& piece = program.pieces[segment.first_piece + p];
+    std::byte* const* pointers = addresses + piece.first_pointer;
+    step.kernel({&step.form, pointers, pointers + step.destinations, piece.first, piece.count});
+  }
+}
+
+// A step of one segment, which nobody shares.
+struct SmallRun {
+  const Program& program;
+  const BoundStep& step;
+  std::byte* const* pointers;
+};
+
+void run_small(void* context, std::uint32_t index) noexcept {
+  const auto& run = *static_cast<const SmallRun*>(context);
+  run_pieces_of(run.program, run.step, run.pointers, index);
+}
+
 void run_pieces(void* context, std::uint32_t index) noexcept {
   auto& run = *static_cast<StepRun*>(context);
   if (run.give_up(index % kSegmentsPerLook == 0)) return;
-  const Segment& segment = run.program.segments[run.step.first_segment + index];
-  for (std::uint32_t p = 0; p < segment.num_pieces; ++p) {
-    const Piece& piece = run.program.pieces[segment.first_piece + p];
-    std::byte* const* pointers = run.pointers + piece.first_pointer;
-    run.step.kernel({&run.step.form, pointers, pointers + run.step.destinations, piece.first, piece.count});
-  }
+  run_pieces_of(run.program, run.step, run.pointers, index);
 }
 
 // Rows may be long: the clock is looked at for each segment of them.
@@ -181,6 +198,11 @@ void give_segments(const Program& program, const BoundStep& step, std::byte* con
 
 bool run_segments(const Program& program, const BoundStep& step, std::byte* const* pointers,
                   std::chrono::steady_clock::time_point deadline) {
+  if (step.num_segments == 1 && step.kind == SegmentKind::kPieces) {
+    SmallRun run{program, step, pointers};
+    program.host->run_segments(1, run_small, &run);
+    return true;
+  }
   StepRun run{program, step, pointers, deadline, step.num_segments > 1};
   program.host->run_segments(step.num_segments, task_of(step.kind), &run);
   return !run.expired.load(std::memory_order_relaxed);

@@ -5,6 +5,7 @@
 
 #include "base/machine.h"
 #include "engine/host/crew.h"
+#include "engine/host/fp_environment.h"
 #include "engine/host/memory_pool.h"
 #include "engine/host/reduce_kernels.h"
 #include "engine/host/simd_kernels.h"
@@ -48,7 +49,9 @@ class HostEngine final : public ThreadedEngine {
   }
 
   void run_segments(std::uint32_t count, SegmentTask task, void* context) noexcept override {
-    crew_.run(count, task, context);
+    if (count != 1) return crew_.run(count, task, context);
+    const host::FpEnvironment standard;
+    task(context, 0);
   }
   std::size_t segment_bytes() const noexcept override { return kSegmentBytes; }
   unsigned threads() const noexcept override { return crew_.threads(); }

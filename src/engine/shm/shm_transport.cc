@@ -104,7 +104,7 @@ void ShmTransport::begin(const Beat& beat, std::span<const Place> incoming) {
   Open& open = open_[phase_of(beat.number)];
   open.beat = beat.number;
   open.incoming = incoming;
-  open.is_noticed.assign(incoming.size(), false);
+  open.has_noticed = false;
 }
 
 bool ShmTransport::may_send(const Beat& beat, int peer) noexcept {
@@ -176,6 +176,7 @@ bool ShmTransport::arm() {
 bool ShmTransport::notice_messages() noexcept {
   bool is_new = false;
   for (Open& open : open_) {
+    if (!std::exchange(open.has_noticed, true)) open.is_noticed.assign(open.incoming.size(), false);
     for (std::size_t i = 0; i < open.incoming.size(); ++i) {
       if (open.is_noticed[i]) continue;
       const Place& place = open.incoming[i];

@@ -74,7 +74,8 @@ class ShmTransport final : public Transport {
   struct Open {  // a beat under way
     std::uint64_t beat = 0;
     std::span<const Place> incoming;
-    std::vector<bool> is_noticed;  // of these, by arm()
+    bool has_noticed = false;      // arm() has looked,
+    std::vector<bool> is_noticed;  // and has seen these of them
   };
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
 
