@@ -70,7 +70,8 @@ std::unique_ptr<Session> equip(const std::shared_ptr<const Community>& community
   }
   options.machines = machine_numbers(machines);
   request.is_spread = std::ranges::max(options.machines) > 0;
-  options.is_crowded = is_crowded(*community, epoch->group().seats, request.is_near);
+  request.is_crowded = is_crowded(*community, epoch->group().seats, request.is_near);
+  options.is_crowded = request.is_crowded;
   MadeTransport made = make_transport(request, *epoch);
   options.recorder = cluster::FlightRecorder(made.notes);
   epoch->set_wake(made.wake);

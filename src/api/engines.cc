@@ -45,9 +45,9 @@ class TransportMaker {
   TransportMaker(const TransportRequest& request, cluster::Epoch& epoch)
       : request_(request),
         epoch_(epoch),
-        limits_(
-            limits_of({request.is_near.size(), request.is_spread, request.outbox_bytes,
-                       request.choice == TransportChoice::kTcp || request.choice == TransportChoice::kUcx})) {
+        limits_(limits_of({request.is_near.size(), request.is_spread, request.outbox_bytes,
+                           request.choice == TransportChoice::kTcp || request.choice == TransportChoice::kUcx,
+                           request.is_crowded})) {
     for (int r = 0; r < epoch.size(); ++r) is_near_.push_back(is_near(r));
   }
 
@@ -207,8 +207,8 @@ class TransportMaker {
   const TransportRequest& request_;
   cluster::Epoch& epoch_;
   engine::Limits limits_;
-  std::vector<bool> is_near_;            // by rank: reached through shared memory
-  std::string far_;             // how the others are
+  std::vector<bool> is_near_;  // by rank: reached through shared memory
+  std::string far_;            // how the others are
   std::function<bool(int)> damage_next_ = [](int) { return false; };  // of messages to them
 };
 

@@ -37,6 +37,7 @@ struct TransportRequest {
   std::size_t outbox_bytes = 0;
   std::vector<bool> is_near;  // by rank: on this machine
   bool is_spread = false;     // over several machines
+  bool is_crowded = false;    // more workers of this machine than cores
   std::string faults;         // on purpose (engine/faulty/faults.h); none: empty
   std::uint32_t life = 0;     // of the group: faults name it as their epoch
   Clock::time_point deadline;

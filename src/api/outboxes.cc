@@ -1,6 +1,7 @@
 #include "api/outboxes.h"
 
 #include <algorithm>
+#include <bit>
 
 #include <fmt/format.h>
 
@@ -10,13 +11,18 @@ namespace onesum::api {
 namespace {
 
 // Three rounds under way at a time, and one copy for who is late to hear that it is free (exec/layout.cc).
+// Where workers share cores nobody idles while a round waits, and one round at a time touches the least
+// memory.
 constexpr unsigned kPhases = 4;
+constexpr unsigned kPhasesInACrowd = 2;
 constexpr std::uint32_t kMessages = 1024;
 // Over a network a message needs as much memory again where it arrives.
 constexpr std::size_t kDirections = 2;
-// The part of the bytes that is for one other worker, at most, and for a copy of all others of a machine.
+// The part of the bytes that is for one other worker, at most, and for a copy of all others that share
+// memory: what a worker writes in a round should still be in its core's cache when the others of that core
+// read it.
 constexpr std::size_t kPartOfOne = 32;
-constexpr std::size_t kPartOfCopiesInCaches = 64;
+constexpr std::size_t kPartOfCopiesInCaches = 256;
 
 // Two workers of one machine have no use for the other direction of a network, and write elsewhere in every
 // round: what was just read is in the other's cache, and has to be fetched from there to be written. A ring
@@ -28,24 +34,27 @@ constexpr std::size_t kRoomOfTwo = kDirections;
 // gains that messages are a little shorter than a power of two (docs/performance.md).
 std::size_t headers_for(std::size_t bytes) noexcept {
   constexpr std::size_t kMost = 16 * engine::kMessageHeader;
-  return std::min(kMost, bytes / 256) / engine::kMessageHeader * engine::kMessageHeader;
+  return std::min(kMost, bytes / 128) / engine::kMessageHeader * engine::kMessageHeader;
 }
 
 // Of a copy.
 constexpr std::size_t kLeast = std::size_t{2} << 10;
-constexpr std::size_t kLeastInCaches = std::size_t{128} << 10;
+constexpr std::size_t kLeastInCaches = std::size_t{16} << 10;
 
 }  // namespace
 
 engine::Limits limits_of(const OutboxRequest& request) {
   if (request.workers < 2) return {kLeast, kMessages, kPhases};
+  const bool share_memory = !request.is_spread && !request.by_network;
+  const unsigned phases =
+      share_memory && request.is_crowded && request.workers > 2 ? kPhasesInACrowd : kPhases;
   const std::size_t peers = request.workers - 1;
   const std::size_t outboxes = std::max(peers + 1, kPartOfOne);  // one is for all
-  const std::size_t copies = kDirections * kPhases;
+  const std::size_t copies = kDirections * phases;
   std::size_t bytes = request.bytes / outboxes / copies;
-  // Those of a machine stay in its caches.
-  if (!request.is_spread) {
-    bytes = std::min(bytes, std::max(kLeastInCaches, request.bytes / kPartOfCopiesInCaches / peers));
+  if (share_memory) {
+    const std::size_t in_caches = std::bit_floor(request.bytes / kPartOfCopiesInCaches / peers);
+    bytes = std::min(bytes, std::max(kLeastInCaches, in_caches));
   }
   bytes -= bytes % engine::kMessageAlignment;
   if (bytes < kLeast) {
@@ -53,9 +62,9 @@ engine::Limits limits_of(const OutboxRequest& request) {
                 fmt::format("ONESUM_OUTBOX_BYTES is {}; expected at least {} with {} workers", request.bytes,
                             kLeast * copies * outboxes, request.workers));
   }
-  if (!request.is_spread && !request.by_network) bytes += headers_for(bytes);
+  if (share_memory) bytes += headers_for(bytes);
   const bool has_turns = request.workers == 2 && !request.is_spread;
-  return {bytes, kMessages, kPhases, has_turns ? kRoomOfTwo * bytes : 0};
+  return {bytes, kMessages, phases, has_turns ? kRoomOfTwo * bytes : 0};
 }
 
 }  // namespace onesum::api

@@ -12,6 +12,7 @@ struct OutboxRequest {
   bool is_spread = false;   // over several machines
   std::size_t bytes = 0;    // ONESUM_OUTBOX_BYTES
   bool by_network = false;  // also on one machine
+  bool is_crowded = false;  // on one machine, more than it has cores for them
 };
 
 // The limits of the transport between the workers of a group. Alike everywhere: results depend on nothing of

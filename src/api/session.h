@@ -122,8 +122,8 @@ class Session {
       }
     }
 
-    // Runs a program that all have bound alike. Any error ends the session. `token`: of what all call and have
-    // bound. `bytes`: of what is passed, for the report. `caller`: of programs with calls.
+    // Runs a program that all have bound alike. Any error ends the session. `token`: of what all call and
+    // have bound. `bytes`: of what is passed, for the report. `caller`: of programs with calls.
     exec::Waiting run(exec::Instance& instance, std::uint64_t token, std::size_t bytes,
                       exec::FunctionCaller* caller = nullptr);
 

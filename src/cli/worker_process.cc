@@ -73,9 +73,9 @@ void set_variable(std::vector<std::string>& environment, std::string_view name, 
 bool shares_cores(const Launch& launch) { return launch.workers > 1 && getenv("ONESUM_THREADS") == nullptr; }
 
 // A worker's own cores, where there are enough: two of them that the system put on one core would wait for
-// each other there, whatever the others do. Where each core can have as many workers as any other, a worker has
-// one, with its neighbours in rank: workers that move between cores find neither caches nor translations of
-// addresses there. None where some cores would have more to do than others.
+// each other there, whatever the others do. Where each core can have as many workers as any other, a worker
+// has one, with its neighbours in rank: workers that move between cores find neither caches nor translations
+// of addresses there. None where some cores would have more to do than others.
 std::optional<cpu_set_t> cores_of(const Launch& launch, std::size_t rank) {
   const std::vector<std::uint32_t> cores = cores_of_process();
   if (!shares_cores(launch) || cores.empty() || cores.back() >= CPU_SETSIZE) return std::nullopt;

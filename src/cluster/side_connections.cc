@@ -88,7 +88,8 @@ class Connecting {
         : rank(whom),
           passport(passport_of(invited.secret)),
           dialer(
-              name, [place = invited.place](std::string& reason) { return resolve(place, reason); }, passport) {}
+              name, [place = invited.place](std::string& reason) { return resolve(place, reason); },
+              passport) {}
 
     int rank;
     Passport passport;  // the dialer's

@@ -33,9 +33,9 @@ class Credits {
   // The peer sends in this beat, and so will want to know when it is finished.
   void expect(std::uint64_t beat) noexcept { wanted_ = std::max(wanted_, beat + 1); }
 
-  // This rank has finished the beat: whether the peer must be told by a message of its own. It reads what this
-  // rank sent in a beat in the same beat, when it is told what was finished then; and what this rank sends
-  // later, it may not read before it has sent.
+  // This rank has finished the beat: whether the peer must be told by a message of its own. It reads what
+  // this rank sent in a beat in the same beat, when it is told what was finished then; and what this rank
+  // sends later, it may not read before it has sent.
   bool must_tell_after(std::uint64_t beat) noexcept {
     const std::uint64_t finished = beat + 1;
     const Copy& its = copy(beat);

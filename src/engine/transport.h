@@ -146,7 +146,8 @@ class Transport {
   // Whether everything sent so far reaches its receivers without further help of this rank.
   virtual bool is_flushed() noexcept = 0;
 
-  // Moves what waits to be moved. Cheap if there is nothing. False: all questions above are answered as before.
+  // Moves what waits to be moved. Cheap if there is nothing. False: all questions above are answered as
+  // before.
   virtual bool progress() = 0;
 
   // Before a sleep: from now on whatever lets one of the questions above be answered otherwise makes

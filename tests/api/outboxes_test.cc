@@ -25,22 +25,37 @@ std::size_t all_of(const OutboxRequest& request) {
 
 TEST(Outboxes, AreBoundedWhateverTheNumberOfWorkers) {
   for (const bool is_spread : {false, true}) {
-    std::size_t before = ~std::size_t{0};
-    for (const std::size_t workers : {2, 3, 4, 8, 16, 33, 34, 100, 1000, 4096}) {
-      const OutboxRequest request{workers, is_spread, 64 * kMiB};
-      EXPECT_LE(all_of(request), 64 * kMiB) << workers;
-      EXPECT_LE(all_of(request) / workers, 2 * kMiB) << workers;
-      EXPECT_LE(limits_of(request).bytes, before) << workers;
-      EXPECT_EQ(limits_of(request).bytes % engine::kMessageAlignment, 0U) << workers;
-      before = limits_of(request).bytes;
+    for (const bool is_crowded : {false, true}) {
+      std::size_t before = ~std::size_t{0};
+      for (const std::size_t workers : {2, 3, 4, 8, 16, 33, 34, 100, 1000, 4096}) {
+        const OutboxRequest request{workers, is_spread, 64 * kMiB, false, is_crowded};
+        EXPECT_LE(all_of(request), 64 * kMiB) << workers;
+        EXPECT_LE(all_of(request) / workers, 2 * kMiB) << workers;
+        EXPECT_LE(limits_of(request).bytes, before) << workers;
+        EXPECT_EQ(limits_of(request).bytes % engine::kMessageAlignment, 0U) << workers;
+        before = limits_of(request).bytes;
+      }
     }
   }
 }
 
 TEST(Outboxes, ShrinkWithTheNumberOfWorkersOfAMachine) {
   EXPECT_EQ(bytes_of({2, false, 64 * kMiB}), std::size_t{256} << 10);
-  EXPECT_LT(limits_of({8, false, 64 * kMiB}).bytes, limits_of({4, false, 64 * kMiB}).bytes);
+  for (const auto& [workers, kibs] : {std::pair{3, 128}, {4, 64}, {5, 64}, {8, 32}, {16, 16}, {30, 16}}) {
+    const std::size_t bytes = limits_of({static_cast<std::size_t>(workers), false, 64 * kMiB}).bytes;
+    EXPECT_EQ(std::bit_floor(bytes), static_cast<std::size_t>(kibs) << 10) << workers;
+  }
   EXPECT_EQ(bytes_of({8, true, 64 * kMiB}), std::size_t{256} << 10);
+}
+
+TEST(Outboxes, OfManyWorkersOnFewCoresAreTwo) {
+  for (const std::size_t workers : {3, 4, 16}) {
+    EXPECT_EQ(limits_of({workers, false, 64 * kMiB, false, true}).phases, 2U) << workers;
+    EXPECT_EQ(limits_of({workers, false, 64 * kMiB, false, false}).phases, 4U) << workers;
+    EXPECT_EQ(limits_of({workers, false, 64 * kMiB, true, true}).phases, 4U) << "over a network";
+    EXPECT_EQ(limits_of({workers, true, 64 * kMiB, false, true}).phases, 4U) << "on several machines";
+  }
+  EXPECT_EQ(limits_of({2, false, 64 * kMiB, false, true}).phases, 4U);
 }
 
 // Messages that fill a copy but for their headers, as those of tensors do whose sizes are powers of two.
@@ -54,7 +69,7 @@ TEST(Outboxes, HaveRoomForHeadersOnTop) {
   EXPECT_EQ(limits_of({4096, false, 64 * kMiB}).bytes, std::size_t{2} << 10);
   for (const std::size_t workers : {2, 4, 100, 4096}) {
     const std::size_t bytes = bytes_of({workers, false, 64 * kMiB});
-    EXPECT_LE(limits_of({workers, false, 64 * kMiB}).bytes, bytes + bytes / 256) << workers;
+    EXPECT_LE(limits_of({workers, false, 64 * kMiB}).bytes, bytes + bytes / 128) << workers;
     EXPECT_EQ(limits_of({workers, true, 64 * kMiB}).bytes, bytes_of({workers, true, 64 * kMiB})) << workers;
   }
 }

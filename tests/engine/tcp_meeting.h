@@ -56,8 +56,7 @@ class TcpMeeting final : public Meeting {
   std::unique_ptr<tcp::TcpTransport> join_tcp(int rank) {
     tcp::TcpOptions options = options_;
     options.rank = rank;
-    return std::make_unique<tcp::TcpTransport>(options,
-                                               std::move(sockets_[static_cast<std::size_t>(rank)]));
+    return std::make_unique<tcp::TcpTransport>(options, std::move(sockets_[static_cast<std::size_t>(rank)]));
   }
 
  private:

@@ -94,7 +94,7 @@ class Stream {
   Fd socket_;
   std::string failure_;
   bool is_corrupt_ = false;
-  bool has_receiver_ = true;  // of what is sent, as far as is known
+  bool has_receiver_ = true;   // of what is sent, as far as is known
   Outgoing* first_ = nullptr;  // unsent
   Outgoing* last_ = nullptr;
   Header header_;

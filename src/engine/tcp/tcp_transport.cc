@@ -19,7 +19,8 @@
 namespace onesum::engine::tcp {
 namespace {
 
-// Where so few are awaited, each is asked by itself, which is one call of the system less if it has something.
+// Where so few are awaited, each is asked by itself, which is one call of the system less if it has
+// something.
 constexpr std::size_t kFew = 4;
 // Others hear of an end by better ways. (The death of a worker is known in milliseconds.)
 constexpr std::chrono::seconds kPatience{3};
@@ -61,8 +62,8 @@ std::size_t bytes_of(std::span<const Stretch> memory) noexcept {
 
 void require_bytes(const Place& place, std::span<const Stretch> memory) {
   if (bytes_of(memory) == place.bytes) return;
-  throw Error(ErrorCode::kInternal, fmt::format("TCP transport: {} bytes lent for a message of {}",
-                                                bytes_of(memory), place.bytes));
+  throw Error(ErrorCode::kInternal,
+              fmt::format("TCP transport: {} bytes lent for a message of {}", bytes_of(memory), place.bytes));
 }
 
 }  // namespace
@@ -153,8 +154,7 @@ std::byte* TcpTransport::write_header(const Beat& beat, const Place& place,
   header.finished = finished_;
   header.number = place.number;
   if (options_.checksums) header.checksum = checksum_of(header, payload);
-  std::byte* const memory =
-      boxes_.outbox(place.peer, phase_of(beat.number)) + place.offset - kMessageHeader;
+  std::byte* const memory = boxes_.outbox(place.peer, phase_of(beat.number)) + place.offset - kMessageHeader;
   std::memcpy(memory, &header, sizeof header);
   peer(place.peer).credits.note_sent(beat.number, finished_);
   return memory;
@@ -219,7 +219,8 @@ void TcpTransport::finish(const Beat& beat) {
 
 // ---- receiving ----
 
-// The copy of the inbox is free: the sender has heard so. It may be many beats ahead, if it had nothing to send.
+// The copy of the inbox is free: the sender has heard so. It may be many beats ahead, if it had nothing to
+// send.
 bool TcpTransport::Peer::begin(const Header& header, Parts& payload) {
   if (header.kind == Kind::kNews) return header.bytes == 0;
   const Limits& limits = owner->options_.limits;
@@ -270,8 +271,7 @@ void TcpTransport::receive_into(const Beat& beat, const Place& place, std::span<
 void TcpTransport::move_to_memory(const Peer& from, const Incoming& message) {
   if (!message.is_in_box || message.placed != message.arrived) return;
   if (bytes_of(message.memory) != message.header.bytes) return;  // of another call
-  const std::byte* next =
-      boxes_.inbox(from.rank, phase_of(message.header.beat)) + message.header.offset;
+  const std::byte* next = boxes_.inbox(from.rank, phase_of(message.header.beat)) + message.header.offset;
   for (const Stretch& stretch : message.memory) {
     std::copy_n(next, stretch.size(), stretch.data());
     next += stretch.size();
@@ -372,9 +372,10 @@ void TcpTransport::check_lost() const {
   for (const int rank : reached_) {
     const Peer& its = peers_[static_cast<std::size_t>(rank)];
     if (!its.lost || !its.is_awaited() || now() < *its.lost + kPatience) continue;
-    throw PeerLost(fmt::format("the connection for messages to rank {} has ended ({}), though nobody has said "
-                               "that this rank has; does something between the machines cut connections?",
-                               rank, its.stream.failure()));
+    throw PeerLost(
+        fmt::format("the connection for messages to rank {} has ended ({}), though nobody has said "
+                    "that this rank has; does something between the machines cut connections?",
+                    rank, its.stream.failure()));
   }
 }
 

@@ -1,9 +1,9 @@
 // Messages between processes over TCP, by one connection for each pair of ranks.
 //
-// Whoever makes it brings the connections, which the workers made together and proved to each other. A message
-// is a header and its payload, sent from where the payload lies, and received into where it belongs: nothing is
-// copied but by the kernel, which is what the time goes into. Who sends and who receives are always the thread
-// that waits, so that nothing is read or written after quit().
+// Whoever makes it brings the connections, which the workers made together and proved to each other. A
+// message is a header and its payload, sent from where the payload lies, and received into where it belongs:
+// nothing is copied but by the kernel, which is what the time goes into. Who sends and who receives are
+// always the thread that waits, so that nothing is read or written after quit().
 //
 // A peer's end shows as a connection that ends. That alone is no failure: it may have finished, or somebody
 // else knows better. Only who waits for it for long although nobody has said more throws.
@@ -99,18 +99,18 @@ class TcpTransport final : public Transport {
     int rank;
     Stream stream;
     Credits credits;
-    std::vector<Said> said;                       // by phase, as are
-    std::vector<std::deque<Incoming>> incoming;   // and by number; addresses stay while they grow
-    std::vector<std::deque<Outgoing>> outgoing;   // likewise
-    std::vector<std::size_t> unsent;              // messages
-    Outgoing news;                                // that this rank has finished beats
+    std::vector<Said> said;                      // by phase, as are
+    std::vector<std::deque<Incoming>> incoming;  // and by number; addresses stay while they grow
+    std::vector<std::deque<Outgoing>> outgoing;  // likewise
+    std::vector<std::size_t> unsent;             // messages
+    Outgoing news;                               // that this rank has finished beats
     Header news_header;
     std::size_t unsent_news = 0;
     bool has_more_news = false;
-    std::size_t expected = 0;     // messages, of beats that have begun
-    bool is_refused = false;      // this rank waits for a copy of the outbox
-    bool damages_next = false;    // a drill
-    bool is_stray = false;        // what comes is of a beat that is over
+    std::size_t expected = 0;   // messages, of beats that have begun
+    bool is_refused = false;    // this rank waits for a copy of the outbox
+    bool damages_next = false;  // a drill
+    bool is_stray = false;      // what comes is of a beat that is over
     std::vector<std::byte> nowhere;
     std::optional<Clock::time_point> lost;  // since when nothing comes any more
   };

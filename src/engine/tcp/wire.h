@@ -1,5 +1,5 @@
-// What travels over a connection: messages, one after the other, each a header and its payload. All ranks have
-// the same byte order.
+// What travels over a connection: messages, one after the other, each a header and its payload. All ranks
+// have the same byte order.
 #pragma once
 
 #include <cstdint>

@@ -34,8 +34,8 @@ struct Copy {
 };
 
 struct Peer {
-  const Peer** first_failed = nullptr;        // the transport's
-  ucp_ep_h endpoint = nullptr;                // null: not reached through this transport, or closed
+  const Peer** first_failed = nullptr;  // the transport's
+  ucp_ep_h endpoint = nullptr;          // null: not reached through this transport, or closed
   Credits flow{1};
   bool is_heard = false;                      // a credit came from it
   bool damages_next = false;                  // a drill

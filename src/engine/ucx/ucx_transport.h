@@ -71,8 +71,8 @@ class UcxTransport : public Transport {
 // Whether this build has UCX.
 bool has_ucx() noexcept;
 
-// For UcxOptions::transports: those of RDMA, where this machine has a device for it, with TCP besides; else TCP
-// alone.
+// For UcxOptions::transports: those of RDMA, where this machine has a device for it, with TCP besides; else
+// TCP alone.
 std::string ucx_transports();
 
 // What UCX says of itself where it may use every transport that it finds.
