@@ -116,7 +116,7 @@ TEST(StrangersOfProcesses, GetNothingWhileGroupsAreMade) {
   Workers workers(
       kWorkers,
       [&stops](int rank) -> std::string {
-        const Cluster cluster = Cluster::from_environment();
+        Cluster cluster = Cluster::from_environment();
         ReductionToOneDevice ops({}, {}, cluster);
         const std::string right = one_call(cluster, rank);
         for (;;) {
