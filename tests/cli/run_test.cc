@@ -44,18 +44,42 @@ TEST(Run, GivesEveryWorkerItsPlaceInAJobOfItsOwn) {
   EXPECT_NE(job_of(), job_of());
 }
 
+std::string cores_of_workers(std::size_t workers, const std::string& environment = {}) {
+  return run_tool("run -n " + std::to_string(workers) +
+                      " --no-prefix -- sh -c 'grep Cpus_allowed_list /proc/self/status | cut -f2' | sort",
+                  environment)
+      .out;
+}
+
+std::string repeated(const std::string& text, std::size_t times) {
+  std::string all;
+  for (std::size_t i = 0; i < times; ++i) all += text;
+  return all;
+}
+
 // Where there are enough, nobody runs on another's; together they have all.
 TEST(Run, WorkersHaveCoresOfTheirOwn) {
-  const std::string show = " -- sh -c 'grep Cpus_allowed_list /proc/self/status | cut -f2' | sort";
-  const std::string all = run_tool("run -n 1 --no-prefix" + show).out;
-  const ToolRun bound = run_tool("run -n 2 --no-prefix" + show);
-  const ToolRun free = run_tool("run -n 2 --no-prefix" + show, "ONESUM_THREADS=1");
-  EXPECT_EQ(free.out, all + all);
+  const std::string all = cores_of_workers(1);
+  EXPECT_EQ(cores_of_workers(2, "ONESUM_THREADS=1"), all + all);
   if (available_cores() < 2) GTEST_SKIP() << "only one core";
-  const std::size_t line = bound.out.find('\n') + 1;
-  EXPECT_NE(bound.out.substr(0, line), bound.out.substr(line));
-  const ToolRun many = run_tool("run -n 300 --no-prefix" + show);
-  EXPECT_TRUE(available_cores() >= 300 || many.out.starts_with(all)) << many.out;
+  const std::string bound = cores_of_workers(2);
+  const std::size_t line = bound.find('\n') + 1;
+  EXPECT_NE(bound.substr(0, line), bound.substr(line));
+}
+
+// Where there are not, but as many for each, each core has as many; else all have all.
+TEST(Run, WorkersShareCoresEvenly) {
+  const std::size_t cores = available_cores();
+  if (cores < 2) GTEST_SKIP() << "only one core";
+  if (cores > 64) GTEST_SKIP() << cores << " cores would take too many workers";
+  const std::string all = cores_of_workers(1);
+  const std::string each = cores_of_workers(cores);
+  std::istringstream lines(each);
+  std::string twice;
+  for (std::string line; std::getline(lines, line);) twice += repeated(line + "\n", 2);
+  EXPECT_EQ(cores_of_workers(2 * cores), twice);
+  EXPECT_EQ(cores_of_workers(2 * cores, "ONESUM_THREADS=1"), repeated(all, 2 * cores));
+  EXPECT_EQ(cores_of_workers(2 * cores + 1), repeated(all, 2 * cores + 1));
 }
 
 TEST(Run, WorkersShareTheCoresUnlessTheUserSaysOtherwise) {

@@ -1,4 +1,5 @@
 // What worker processes learn when one of them dies, stops, leaves or calls something else.
+#include <chrono>
 #include <csignal>
 #include <string>
 #include <thread>
@@ -6,6 +7,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "calls.h"
@@ -59,6 +61,33 @@ TEST(FailureOfProcesses, ExitWithoutCloseIsDeath) {
     });
   });
   expect_same_verdict(ends, 1, {"error aborted: ", "worker 1 ("});
+}
+
+// As something between machines does that forgets connections: those for messages, not those by which workers
+// know of each other (which are Unix sockets here).
+void cut_tcp_connections() {
+  for (int socket = 3; socket < 1024; ++socket) {
+    sockaddr_storage peer{};
+    socklen_t length = sizeof peer;
+    if (::getpeername(socket, reinterpret_cast<sockaddr*>(&peer), &length) != 0) continue;
+    if (peer.ss_family == AF_INET) ::shutdown(socket, SHUT_RDWR);
+  }
+}
+
+TEST(FailureOfProcesses, AConnectionThatIsCutIsToldByAll) {
+  const auto begin = std::chrono::steady_clock::now();
+  const std::vector<WorkerEnd> ends =
+      run_workers(3,
+                  [&](int rank) {
+                    return call_for_ever(Cluster::from_environment(), rank, [&](int call) {
+                      if (rank == 1 && call == 5) cut_tcp_connections();
+                    });
+                  },
+                  {{"ONESUM_TRANSPORT", "tcp"}});
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
+  expect_same_verdict(ends, -1,
+                      {"error aborted: call ", "the connection for messages to rank ",
+                       "does something between the machines cut connections?"});
 }
 
 TEST(FailureOfProcesses, AStoppedWorkerIsNamedAndLearnsOfIt) {
