@@ -148,7 +148,8 @@ def set_up(peers):
         if is_ready(peer):
             continue
         try:
-            if peer == "ompi4" and not shutil.which("mpicc.openmpi"):
+            # The compiler's wrapper comes without the headers.
+            if peer == "ompi4" and not glob.glob("/usr/lib/*/openmpi/include/mpi.h"):
                 install_debian("openmpi-bin libopenmpi-dev")
             if peer in WHEELS:
                 if not importlib.util.find_spec("ensurepip"):
