@@ -126,8 +126,10 @@ class TransportMaker {
 
   std::unique_ptr<engine::Transport> make_tcp() {
     const engine::tcp::TcpOptions options{epoch_.rank(), epoch_.size(), limits_, request_.checksums};
-    auto transport = std::make_unique<engine::tcp::TcpTransport>(
-        options, cluster::connect_beside_links(epoch_, others(false), request_.deadline));
+    std::vector<Fd> sockets;
+    rather_verdict(
+        [&] { sockets = cluster::connect_beside_links(epoch_, others(false), request_.deadline); });
+    auto transport = std::make_unique<engine::tcp::TcpTransport>(options, std::move(sockets));
     damage_next_ = [tcp = transport.get()](int peer) { return tcp->damage_next(peer); };
     far_ = "TCP at " + address_to_others();
     return transport;
@@ -151,17 +153,22 @@ class TransportMaker {
       addresses[static_cast<std::size_t>(rank)].assign(reinterpret_cast<const char*>(payload.data()),
                                                        payload.size());
     }
-    try {
-      connect(*transport, addresses);
-    } catch (const Error& error) {
-      // UCX may have seen before the epoch did that somebody is gone.
-      if (error.code() == ErrorCode::kUnavailable && epoch_.ends_within(kFarewell)) epoch_.throw_verdict();
-      throw;
-    }
+    rather_verdict([&] { connect(*transport, addresses); });
     damage_next_ = [ucx = transport.get()](int peer) { return ucx->damage_next(peer); };
     far_ = fmt::format("UCX at {}, which reaches memory of kind {}", options.devices,
                        fmt::join(transport->memory_types(), ", "));
     return transport;
+  }
+
+  // Whoever connects may see before the epoch does that somebody is gone.
+  template <class Connect>
+  void rather_verdict(const Connect& connect) {
+    try {
+      connect();
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kUnavailable && epoch_.ends_within(kFarewell)) epoch_.throw_verdict();
+      throw;
+    }
   }
 
   void connect(engine::UcxTransport& transport, const std::vector<std::string>& addresses) {

@@ -31,7 +31,7 @@ class Watch {
   // From now on the round of this beat is the first that is not at its end. In every call: must be cheap.
   virtual void begin(std::uint64_t beat) noexcept = 0;
 
-  // Asked in every turn of a wait; must be cheap.
+  // Asked every few turns of a wait; must be cheap.
   virtual bool must_end() const noexcept = 0;
 
   // Asked when must_end() says so, and at least every kLook while a run waits for rank `peer` in beat `beat`:

@@ -10,8 +10,10 @@ namespace {
 constexpr std::uint32_t kGlances = 20;
 constexpr std::uint32_t kSpins = 10;  // after these
 constexpr std::uint32_t kSpinsInACrowd = 1;
-// Turns between two looks at the clock.
+// Turns between two looks at the clock, and in which only the transport is asked: in a crowd each may take as
+// long as somebody else's turn at the core.
 constexpr std::uint32_t kTurnsPerLook = 64;
+constexpr std::uint32_t kTurnsOfTransport = 4;
 constexpr std::chrono::microseconds kAwake{1000};
 
 void relax() noexcept {
@@ -60,7 +62,7 @@ bool Patience::pause(std::chrono::milliseconds longest) {
     }
     ++looks_;
     if (transport_.progress()) break;
-  } while (looks_ % kTurnsPerLook != 0);
+  } while (looks_ % kTurnsOfTransport != 0);
   if (looks_ % kTurnsPerLook != 0) return false;
   const auto now = std::chrono::steady_clock::now();
   if (now >= sleep_after_) {

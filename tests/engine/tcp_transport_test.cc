@@ -44,12 +44,13 @@ Pair make_pair(const Limits& limits, bool checksums = false) {
 
 // One with a socket of the test's at the other end, which may say anything.
 struct Alone {
-  explicit Alone(const Limits& limits = kSmallLimits) {
+  explicit Alone(bool checksums = false, const Limits& limits = kSmallLimits) {
     auto [ours, its] = connected_sockets();
     socket = std::move(ours);
     std::vector<Fd> sockets(2);
     sockets[1] = std::move(its);
-    transport = std::make_unique<TcpTransport>(TcpOptions{.size = 2, .limits = limits}, std::move(sockets));
+    transport = std::make_unique<TcpTransport>(
+        TcpOptions{.size = 2, .limits = limits, .checksums = checksums}, std::move(sockets));
   }
   void say(const void* bytes, std::size_t count) const {
     ASSERT_EQ(::send(socket.get(), bytes, count, MSG_NOSIGNAL), static_cast<ssize_t>(count));
@@ -275,6 +276,35 @@ TEST(TcpTransport, NonsenseIsFoundAndReadNoFurther) {
   EXPECT_EQ(tries([](auto& h) { h.kind = tcp::Kind::kNews; }), Arrival::kCorrupt);  // which has no payload
 }
 
+// Also what says nothing but how far a rank has got is not believed if it was changed.
+TEST(TcpTransport, ChecksumsFindAChangedHeader) {
+  if (!has_checksums()) GTEST_SKIP() << "this build has no ISA-L";
+  const Beat beat{0, 5};
+  const Place place = small_place(1, 100);
+  for (const tcp::Kind kind : {tcp::Kind::kMessage, tcp::Kind::kNews}) {
+    Alone alone(true);
+    const std::vector<Place> incoming = {place};
+    alone.transport->begin(beat, incoming);
+    tcp::Header header = header_of(beat, place);
+    header.kind = kind;
+    if (kind == tcp::Kind::kNews) header.bytes = 0;
+    header.checksum = 1;
+    alone.say(header);
+    EXPECT_EQ(alone.await(beat, place), Arrival::kCorrupt);
+  }
+}
+
+// Whoever has sent in a beat that comes after it sends nothing in this one any more.
+TEST(TcpTransport, WhoIsFarAheadIsInAnotherCall) {
+  Alone alone;
+  const Place place = small_place(1, 100);
+  const std::vector<Place> incoming = {place};
+  alone.transport->begin({0, 5}, incoming);
+  alone.say(header_of({kSmallLimits.phases, 5}, place));
+  alone.say(std::vector<std::byte>(100).data(), 100);
+  EXPECT_EQ(alone.await({0, 5}, place), Arrival::kMismatch);
+}
+
 // A beat that is over: its message writes nothing, and what comes after it is understood.
 TEST(TcpTransport, WhatComesTooLateIsThrownAway) {
   Alone alone;
@@ -297,13 +327,18 @@ TEST(TcpTransport, AnEndIsToldToWhoWaitsForLong) {
   Alone alone;
   const Place place = small_place(1, 100);
   const std::vector<Place> incoming = {place};
-  alone.transport->begin({0, 5}, incoming);
+  alone.transport->begin({0, 5}, {});
   alone.socket.reset();
+  EXPECT_FALSE(alone.transport->arm());  // sees it
+  alone.transport->disarm();
+  alone.transport->finish({0, 5});
+  std::this_thread::sleep_for(std::chrono::milliseconds(3100));
+  alone.transport->begin({1, 5}, incoming);  // and waits from now on
   const auto begin = steady_clock::now();
   const auto wait = [&] {
     while (steady_clock::now() - begin < std::chrono::seconds(20)) {
       alone.transport->progress();
-      EXPECT_EQ(alone.transport->arrival({0, 5}, place), Arrival::kNotYet);
+      EXPECT_EQ(alone.transport->arrival({1, 5}, place), Arrival::kNotYet);
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   };

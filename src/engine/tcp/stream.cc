@@ -114,9 +114,9 @@ bool Stream::push() {
     message.msg_iovlen = std::min(parts.count(), kMostParts);
     const ssize_t count = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (count < 0) {
-      // What came before can still be read.
-      if (!would_wait(errno)) lose_unsent();
-      return has_moved;
+      if (would_wait(errno)) return has_moved;
+      lose_unsent();  // what came before can still be read
+      return true;
     }
     has_moved = true;
     parts.skip(static_cast<std::size_t>(count));
@@ -148,7 +148,7 @@ bool Stream::pull(Sink& sink) {
     if (received <= 0) {
       if (received == 0) fail("the other end closed it");
       if (received < 0 && !would_wait(errno)) fail(std::strerror(errno));
-      return has_come;
+      return has_come || !is_open();
     }
     has_come = true;
     auto bytes = static_cast<std::size_t>(received);

@@ -69,11 +69,11 @@ class Stream {
 
   // Sends what the socket takes, after what is on its way already.
   void send(Outgoing& message);
-  // Whether it took anything.
+  // Whether it took anything, or takes nothing any more.
   bool push();
   bool has_unsent() const noexcept { return first_ != nullptr; }
 
-  // Reads what is there. Whether anything was.
+  // Reads what is there. Whether anything was, if only the end.
   bool pull(Sink& sink);
 
   // Whether the machine of the other end has all that was sent.

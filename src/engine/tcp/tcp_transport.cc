@@ -22,10 +22,11 @@ namespace {
 // Where so few are awaited, each is asked by itself, which is one call of the system less if it has
 // something.
 constexpr std::size_t kFew = 4;
+constexpr unsigned kMostPhases = 64;
 // Others hear of an end by better ways. (The death of a worker is known in milliseconds.)
 constexpr std::chrono::seconds kPatience{3};
 // For what was sent to reach the other machine, before the connection is closed.
-constexpr std::chrono::milliseconds kFarewell{200};
+constexpr std::chrono::milliseconds kFarewell{900};
 
 const TcpOptions& checked(const TcpOptions& options, std::size_t sockets) {
   const auto refuse = [](const std::string& what) {
@@ -36,9 +37,11 @@ const TcpOptions& checked(const TcpOptions& options, std::size_t sockets) {
     refuse(fmt::format("rank {} of {}", options.rank, options.size));
   if (sockets != static_cast<std::size_t>(options.size))
     refuse(fmt::format("{} sockets for {} ranks", sockets, options.size));
-  if (limits.phases < 1 || limits.messages < 1 || limits.bytes < kMessageHeader)
-    refuse(fmt::format("{} copies of an outbox with {} messages in {} bytes; expected at least 1, 1 and {}",
-                       limits.phases, limits.messages, limits.bytes, kMessageHeader));
+  if (limits.phases < 1 || limits.phases > kMostPhases)
+    refuse(fmt::format("{} copies of an outbox; expected 1 to {}", limits.phases, kMostPhases));
+  if (limits.messages < 1 || limits.bytes < kMessageHeader)
+    refuse(fmt::format("{} messages in {} bytes; expected at least 1 and {}", limits.messages, limits.bytes,
+                       kMessageHeader));
   if (options.checksums && !has_checksums()) {
     throw Error(ErrorCode::kUnimplemented,
                 "checksums need ISA-L, which this build of onesum was made without; install libisal-dev "
@@ -52,6 +55,20 @@ Fd make_events() {
   if (events) return events;
   throw Error(ErrorCode::kResourceExhausted,
               fmt::format("cannot wait for connections: {}", std::strerror(errno)));
+}
+
+// Whatever its own is.
+std::uint32_t checksum_of(Header header) noexcept {
+  header.checksum = 0;
+  Checksum checksum;
+  checksum.add(std::as_bytes(std::span(&header, 1)));
+  return checksum.value();
+}
+
+std::uint32_t checksum_of(std::span<const Stretch> payload) noexcept {
+  Checksum checksum;
+  for (const Stretch& stretch : payload) checksum.add(stretch);
+  return checksum.value();
 }
 
 std::size_t bytes_of(std::span<const Stretch> memory) noexcept {
@@ -92,6 +109,13 @@ TcpTransport::TcpTransport(const TcpOptions& options, std::vector<Fd> sockets)
   polled_.reserve(reached_.size());
 }
 
+// Who begins to wait only now has not waited for long.
+void TcpTransport::Peer::await(std::size_t messages, std::uint64_t copies) noexcept {
+  if (lost && !is_awaited()) lost = now();
+  expected = messages;
+  refused = copies;
+}
+
 bool TcpTransport::damage_next(int rank) noexcept {
   peer(rank).damages_next = peer(rank).stream.is_open();
   return peer(rank).damages_next;
@@ -121,7 +145,7 @@ void TcpTransport::begin(const Beat& beat, std::span<const Place> incoming) {
     Peer& from = peer(place.peer);
     Incoming& message = incoming_of(from, beat.number, place.number);
     message.expected = beat.number + 1;
-    if (message.arrived != message.expected) ++from.expected;
+    if (message.arrived != message.expected) from.await(from.expected + 1, from.refused);
     from.credits.expect(beat.number);
   }
 }
@@ -130,9 +154,12 @@ void TcpTransport::begin(const Beat& beat, std::span<const Place> incoming) {
 
 bool TcpTransport::may_send(const Beat& beat, int rank) noexcept {
   Peer& to = peer(rank);
-  to.is_refused = !to.credits.is_used_in(beat.number) &&
-                  (to.unsent[phase_of(beat.number)] > 0 || !to.credits.is_free_for(beat.number));
-  return !to.is_refused;
+  const unsigned phase = phase_of(beat.number);
+  const bool may =
+      to.credits.is_used_in(beat.number) || (to.unsent[phase] == 0 && to.credits.is_free_for(beat.number));
+  const std::uint64_t bit = std::uint64_t{1} << phase;
+  to.await(to.expected, may ? to.refused & ~bit : to.refused | bit);
+  return may;
 }
 
 Outgoing& TcpTransport::outgoing_of(Peer& to, const Beat& beat, const Place& place) {
@@ -153,7 +180,10 @@ std::byte* TcpTransport::write_header(const Beat& beat, const Place& place,
   header.offset = place.offset;
   header.finished = finished_;
   header.number = place.number;
-  if (options_.checksums) header.checksum = checksum_of(header, payload);
+  if (options_.checksums) {
+    header.payload_checksum = checksum_of(payload);
+    header.checksum = checksum_of(header);
+  }
   std::byte* const memory = boxes_.outbox(place.peer, phase_of(beat.number)) + place.offset - kMessageHeader;
   std::memcpy(memory, &header, sizeof header);
   peer(place.peer).credits.note_sent(beat.number, finished_);
@@ -204,6 +234,7 @@ void TcpTransport::send_news(Peer& to) {
   if (to.has_more_news) return;
   to.news_header.kind = Kind::kNews;
   to.news_header.finished = finished_;
+  if (options_.checksums) to.news_header.checksum = checksum_of(to.news_header);
   to.news.parts.clear();
   to.news.parts.add(&to.news_header, sizeof to.news_header);
   to.credits.note_told(finished_);
@@ -222,6 +253,7 @@ void TcpTransport::finish(const Beat& beat) {
 // The copy of the inbox is free: the sender has heard so. It may be many beats ahead, if it had nothing to
 // send.
 bool TcpTransport::Peer::begin(const Header& header, Parts& payload) {
+  if (owner->options_.checksums && checksum_of(header) != header.checksum) return false;
   if (header.kind == Kind::kNews) return header.bytes == 0;
   const Limits& limits = owner->options_.limits;
   const bool is_right = header.kind == Kind::kMessage && header.number < limits.messages &&
@@ -285,9 +317,10 @@ Arrival TcpTransport::arrival(const Beat& beat, const Place& place) {
     if (!message.verdict) message.verdict = judge(beat, place, message);
     return *message.verdict;
   }
-  // Whoever is in another call may never send what is waited for.
+  // Whoever is in another call may never send what is waited for, and whoever is so far ahead does not.
   const Said& said = from.said[phase_of(beat.number)];
-  if (said.beat == beat.number + 1 && said.token != beat.token) return Arrival::kMismatch;
+  const bool is_past = said.beat > beat.number + 1;
+  if (is_past || (said.beat == beat.number + 1 && said.token != beat.token)) return Arrival::kMismatch;
   return from.stream.is_corrupt() ? Arrival::kCorrupt : Arrival::kNotYet;
 }
 
@@ -299,22 +332,12 @@ Arrival TcpTransport::judge(const Beat& beat, const Place& place, Incoming& mess
     const Stretch whole(boxes_.inbox(place.peer, phase_of(header.beat)) + header.offset, header.bytes);
     const std::span<const Stretch> payload =
         is_placed ? std::span<const Stretch>(message.memory) : std::span(&whole, 1);
-    if (checksum_of(header, payload) != header.checksum) return Arrival::kCorrupt;
+    if (checksum_of(payload) != header.payload_checksum) return Arrival::kCorrupt;
   }
   if (header.token != beat.token) return Arrival::kMismatch;
   if (header.bytes != place.bytes || header.offset != place.offset) return Arrival::kCorrupt;
   peer(place.peer).credits.hear(beat.settled);
   return Arrival::kHere;
-}
-
-std::uint32_t TcpTransport::checksum_of(const Header& header,
-                                        std::span<const Stretch> payload) const noexcept {
-  Header unmarked = header;
-  unmarked.checksum = 0;
-  Checksum checksum;
-  checksum.add(std::as_bytes(std::span(&unmarked, 1)));
-  for (const Stretch& stretch : payload) checksum.add(stretch);
-  return checksum.value();
 }
 
 // ---- progress ----
@@ -410,11 +433,10 @@ bool TcpTransport::quit() noexcept {
 
 void TcpTransport::let_arrive() noexcept {
   const Clock::time_point deadline = now() + kFarewell;
-  const auto has_arrived = [&](int rank) {
-    peer(rank).stream.drain();
-    return peer(rank).stream.has_arrived();
-  };
-  while (!std::ranges::all_of(reached_, has_arrived) && now() < deadline) {
+  for (;;) {
+    for (const int rank : reached_) peer(rank).stream.drain();
+    const auto has_arrived = [&](int rank) { return peer(rank).stream.has_arrived(); };
+    if (std::ranges::all_of(reached_, has_arrived) || now() >= deadline) return;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }

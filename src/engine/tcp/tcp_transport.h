@@ -93,7 +93,8 @@ class TcpTransport final : public Transport {
     Peer(TcpTransport& transport, int number, Fd socket);
     bool begin(const Header& header, Parts& payload) override;
     void end(const Header& header) override;
-    bool is_awaited() const noexcept { return expected > 0 || is_refused; }
+    bool is_awaited() const noexcept { return expected > 0 || refused != 0; }
+    void await(std::size_t messages, std::uint64_t copies) noexcept;
 
     TcpTransport* owner;
     int rank;
@@ -108,11 +109,11 @@ class TcpTransport final : public Transport {
     std::size_t unsent_news = 0;
     bool has_more_news = false;
     std::size_t expected = 0;   // messages, of beats that have begun
-    bool is_refused = false;    // this rank waits for a copy of the outbox
+    std::uint64_t refused = 0;  // copies of the outbox that this rank waits for, a bit for each phase
     bool damages_next = false;  // a drill
     bool is_stray = false;      // what comes is of a beat that is over
     std::vector<std::byte> nowhere;
-    std::optional<Clock::time_point> lost;  // since when nothing comes any more
+    std::optional<Clock::time_point> lost;  // nothing comes any more: since then, or since it is waited for
   };
 
   unsigned phase_of(std::uint64_t beat) const noexcept {
@@ -126,7 +127,6 @@ class TcpTransport final : public Transport {
   void send_news(Peer& to);
   void move_to_memory(const Peer& from, const Incoming& message);
   Arrival judge(const Beat& beat, const Place& place, Incoming& message);
-  std::uint32_t checksum_of(const Header& header, std::span<const Stretch> payload) const noexcept;
   bool push(Peer& to);
   bool pull(Peer& from);
   bool pull_all();

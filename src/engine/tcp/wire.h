@@ -24,8 +24,10 @@ struct Header {
   std::uint64_t offset = 0;    // of the payload in the copy of the box: both ends know it, if they call alike
   std::uint64_t finished = 0;  // beats that the sender has finished
   std::uint32_t number = 0;    // among the beat's messages to this receiver
-  std::uint32_t checksum = 0;  // of header and payload, this field being 0; 0 without checksums
-  std::uint64_t unused = 0;
+  // 0 without checksums.
+  std::uint32_t payload_checksum = 0;
+  std::uint32_t checksum = 0;  // of the header, this field being 0
+  std::uint32_t unused = 0;
 };
 static_assert(sizeof(Header) == kMessageHeader);
 
