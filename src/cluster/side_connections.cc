@@ -154,17 +154,19 @@ class Connecting {
   }
 
   void admit(Arrival arrival) {
-    try {
-      ByteReader in(arrival.message.payload);
-      const auto rank = static_cast<int>(in.number<std::uint32_t>());
-      const bool is_one_of_us = std::ranges::find(others_, rank) != others_.end();
-      if (is_one_of_us && calls(rank) && is_missing(rank)) {
-        socket_of(rank) = arrival.connection.take_socket();
-        return;
-      }
-    } catch (const Error&) {  // it said nothing that makes sense
+    const int rank = rank_of(arrival.message);
+    const bool is_one_of_us = std::ranges::find(others_, rank) != others_.end();
+    if (is_one_of_us && calls(rank) && is_missing(rank)) {
+      socket_of(rank) = arrival.connection.take_socket();
+    } else {
+      reception_.warn(arrival.connection.peer(), "is nobody who was asked to call");
     }
-    reception_.warn(arrival.connection.peer(), "is nobody who was asked to call");
+  }
+
+  // -1: it says nothing that makes sense.
+  static int rank_of(const Message& message) {
+    if (message.payload.size() != sizeof(std::uint32_t)) return -1;
+    return static_cast<int>(ByteReader(message.payload).number<std::uint32_t>());
   }
 
   void check() {

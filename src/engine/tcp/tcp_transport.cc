@@ -28,7 +28,7 @@ constexpr std::chrono::seconds kPatience{3};
 // For what was sent to reach the other machine, before the connection is closed.
 constexpr std::chrono::milliseconds kFarewell{900};
 
-const TcpOptions& checked(const TcpOptions& options, std::size_t sockets) {
+TcpOptions checked(const TcpOptions& options, std::size_t sockets) {
   const auto refuse = [](const std::string& what) {
     throw Error(ErrorCode::kInvalidArgument, "TCP transport: " + what);
   };
