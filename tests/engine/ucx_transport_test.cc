@@ -3,7 +3,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <cstring>
 #include <deque>
 #include <thread>
 #include <vector>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "engine/transport_conformance.h"
+#include "engine/transport_pair.h"
 #include "engine/ucx_meeting.h"
 #include "support/expect_error.h"
 #include "support/waiting.h"
@@ -69,27 +69,6 @@ Pair make_pair(UcxOptions options) {
     for (auto& transport : pair) transport->progress();
   }
   return pair;
-}
-
-void write(UcxTransport& from, const Beat& beat, const Place& place, int value) {
-  std::memset(from.outbox(Box::kPair, place.peer, static_cast<unsigned>(beat.number % 2)) + place.offset,
-              value, place.bytes);
-}
-
-// What rank 1 makes of `received` when rank 0 has sent `sent`.
-Arrival exchange(Pair& pair, const Beat& sends, const Place& sent, const Beat& receives,
-                 const Place& received) {
-  const HangGuard guard{std::chrono::seconds(20)};
-  const std::vector<Place> incoming = {received};
-  pair[1]->begin(receives, incoming);
-  pair[0]->begin(sends, {});
-  write(*pair[0], sends, sent, 7);
-  pair[0]->send(sends, sent);
-  Arrival arrival = Arrival::kNotYet;
-  while ((arrival = pair[1]->arrival(receives, received)) == Arrival::kNotYet) {
-    for (auto& transport : pair) transport->progress();
-  }
-  return arrival;
 }
 
 TEST(UcxTransport, WhatIsNotAsAgreedIsNeverTaken) {
