@@ -1,5 +1,5 @@
-// What comes over a connection for messages: any bytes, in any pieces. Nothing outside the inboxes is
-// written, and what was no message is never taken for one.
+// What comes over a connection for messages: any bytes, in any pieces. Nothing is written but
+// inboxes and the memory that was named for a message, which the sanitizers see.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

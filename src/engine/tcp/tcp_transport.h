@@ -2,8 +2,9 @@
 //
 // Whoever makes it brings the connections, which the workers made together and proved to each other. A
 // message is a header and its payload, sent from where the payload lies, and received into where it belongs:
-// nothing is copied but by the kernel, which is what the time goes into. Who sends and who receives are
-// always the thread that waits, so that nothing is read or written after quit().
+// the kernel's copies are all there are, but for what comes together with a header, and for what comes before
+// anybody has said where it belongs. Who sends and who receives are always the thread that waits, so that
+// nothing is read or written after quit().
 //
 // A peer's end shows as a connection that ends. That alone is no failure: it may have finished, or somebody
 // else knows better. Only who waits for it for long although nobody has said more throws.
