@@ -24,6 +24,10 @@ constexpr std::size_t kDirections = 2;
 constexpr std::size_t kPartOfOne = 32;
 constexpr std::size_t kPartOfCopiesInCaches = 256;
 
+// What goes to all has room for what a worker has of a pack as large as that, and for its part of the sums:
+// there are eight workers or more where both do (planner/automatic.cc).
+constexpr std::size_t kPartOfSums = 8;
+
 // Two workers of one machine have no use for the other direction of a network, and write elsewhere in every
 // round: what was just read is in the other's cache, and has to be fetched from there to be written. A ring
 // of 2 MiB is twice the second-level cache of a core.
@@ -64,7 +68,13 @@ engine::Limits limits_of(const OutboxRequest& request) {
   }
   if (share_memory) bytes += headers_for(bytes);
   const bool has_turns = request.workers == 2 && !request.is_spread;
-  return {bytes, kMessages, phases, has_turns ? kRoomOfTwo * bytes : 0};
+  const bool has_common = share_memory && request.workers > 2;
+  const std::size_t common = request.bytes / kPartOfCopiesInCaches;
+  return {.bytes = bytes,
+          .messages = kMessages,
+          .phases = phases,
+          .room = has_turns ? kRoomOfTwo * bytes : 0,
+          .common_bytes = has_common ? common + common / kPartOfSums + headers_for(common) : 0};
 }
 
 }  // namespace onesum::api

@@ -14,7 +14,7 @@
 namespace onesum {
 namespace api {
 
-constinit thread_local ThreadContext thread_context;
+[[gnu::tls_model("initial-exec")]] constinit thread_local ThreadContext thread_context;
 
 void refuse_replica_context(std::string_view what) {
   const ReplicaContext& replica = *current_replica();

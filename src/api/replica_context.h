@@ -21,7 +21,8 @@ struct ThreadContext {
 };
 
 // One per thread. Use the functions below and ContextGuard.
-extern constinit thread_local ThreadContext thread_context;
+// Addressed without a call of the loader (base/interrupt.cc).
+[[gnu::tls_model("initial-exec")]] extern constinit thread_local ThreadContext thread_context;
 
 // The replica that this thread runs; null in cross-replica context. One load.
 inline const ReplicaContext* current_replica() noexcept { return thread_context.replica; }

@@ -224,7 +224,7 @@ Session::Call::Call(Session& session, std::uint64_t words, Clock::time_point dea
     throw;
   }
   number_ = session_.epoch_->enter(words);
-  session_.options_.recorder.enter(number_);
+  session_.options_.recorder.enter(number_, words);
 }
 
 Session::Call::~Call() {

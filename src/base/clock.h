@@ -7,6 +7,7 @@ namespace onesum {
 
 using Clock = std::chrono::steady_clock;
 
-inline Clock::time_point now() noexcept { return Clock::now(); }
+// As Clock::now(), to some tens of nanoseconds, in half the time: a small call looks twice.
+Clock::time_point now() noexcept;
 
 }  // namespace onesum

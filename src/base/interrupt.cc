@@ -7,7 +7,8 @@
 namespace onesum {
 namespace {
 
-thread_local const InterruptCheck* innermost = nullptr;
+// Addressed without a call of the loader, in shared libraries too: a few bytes that it has in reserve.
+[[gnu::tls_model("initial-exec")]] constinit thread_local const InterruptCheck* innermost = nullptr;
 
 }  // namespace
 

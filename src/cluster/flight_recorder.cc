@@ -28,20 +28,28 @@ struct FlightRecorder::Slot {
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
 FlightRecorder::FlightRecorder(std::span<std::byte> memory)
-    : slots_(reinterpret_cast<Slot*>(memory.data())), num_slots_(memory.size() / sizeof(Slot)) {}
+    : slots_(reinterpret_cast<Slot*>(memory.data())),
+      num_slots_(std::max(memory.size() / sizeof(Slot), std::size_t{1})),
+      known_(memory.size() / sizeof(Slot)) {}
 
-void FlightRecorder::enter(std::uint64_t call) noexcept {
-  if (num_slots_ == 0) return;
-  current_ = &slots_[call % num_slots_];
+void FlightRecorder::enter(std::uint64_t call, std::uint64_t known) noexcept {
+  if (known_.empty()) return;
+  const auto slot = static_cast<std::size_t>(num_slots_.of(call));
+  current_ = &slots_[slot];
+  current_known_ = known;
+  has_text_ = known != 0 && known_[slot] == known;
   current_->state.store(static_cast<std::uint64_t>(RecordedState::kInside), std::memory_order_relaxed);
   current_->number_after.store(call + 1, std::memory_order_relaxed);
   current_->token.store(0, std::memory_order_relaxed);
   current_->waits_for_after.store(0, std::memory_order_relaxed);
+  if (has_text_) return;
   current_->text[0].store(0, std::memory_order_relaxed);
+  known_[slot] = 0;
 }
 
 void FlightRecorder::describe(std::string_view text) noexcept {
-  if (current_ == nullptr) return;
+  if (current_ == nullptr || has_text_) return;
+  known_[static_cast<std::size_t>(current_ - slots_)] = current_known_;
   std::array<std::uint64_t, kTextWords> words{};
   std::memcpy(words.data(), text.data(), std::min(text.size(), kTextBytes));
   for (std::size_t i = 0; i < kTextWords; ++i) current_->text[i].store(words[i], std::memory_order_relaxed);

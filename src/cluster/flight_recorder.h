@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/modulus.h"
+
 namespace onesum::cluster {
 
 enum class RecordedState : std::uint64_t { kNone, kInside, kCompleted, kFailed };
@@ -36,7 +38,9 @@ class FlightRecorder {
   FlightRecorder() = default;
   explicit FlightRecorder(std::span<std::byte> memory);
 
-  void enter(std::uint64_t call) noexcept;
+  // `known`: stands for the text that describe() will be told, as long as the recorder lives; 0: nothing
+  // does.
+  void enter(std::uint64_t call, std::uint64_t known = 0) noexcept;
   void describe(std::string_view text) noexcept;
   void set_token(std::uint64_t token) noexcept;
   void set_progress(std::uint64_t beat, int waits_for) noexcept;
@@ -45,8 +49,11 @@ class FlightRecorder {
  private:
   struct Slot;
   Slot* slots_ = nullptr;
-  std::size_t num_slots_ = 0;
+  Modulus num_slots_{1};
+  std::vector<std::uint64_t> known_;  // whose text each slot has
   Slot* current_ = nullptr;
+  std::uint64_t current_known_ = 0;
+  bool has_text_ = false;
 };
 
 // What somebody's recorder has written, oldest first. Takes any bytes.

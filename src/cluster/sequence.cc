@@ -23,7 +23,7 @@ struct Waiter {
 };
 
 // The innermost call that this thread is inside of.
-constinit thread_local const Sequence::Inside* innermost = nullptr;
+[[gnu::tls_model("initial-exec")]] constinit thread_local const Sequence::Inside* innermost = nullptr;
 
 bool is_inside(const void* sequence) noexcept {
   for (const Sequence::Inside* call = innermost; call != nullptr; call = call->outer) {

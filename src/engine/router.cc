@@ -13,8 +13,8 @@ namespace onesum::engine {
 namespace {
 
 std::string described(const Limits& limits) {
-  return std::to_string(limits.bytes) + " bytes, " + std::to_string(limits.messages) + " messages, " +
-         std::to_string(limits.phases) + " copies";
+  return std::to_string(limits.bytes) + " bytes, " + std::to_string(limits.common_bytes) + " in common, " +
+         std::to_string(limits.messages) + " messages, " + std::to_string(limits.phases) + " copies";
 }
 
 void add(int events, const Transport& transport) {

@@ -8,7 +8,8 @@
 //   begin(beat) … may_send(peer), write the payload, send(place) … arrival(place), read … finish(beat)
 //
 // What goes to several ranks need not be written for each of them: a rank may have a common outbox, from
-// which all who are near read. Every message is announced to its receiver, wherever it lies.
+// which all who are near read. A message in there is sent once, for whoever waits for it; its number is its
+// own among all that the rank has there in the beat.
 //
 // Where NearBoxes::lends says so, a payload may lie in memory of the caller's instead: it is sent from there,
 // and received straight into there, and its room in the box is not used. How one end does it is nothing to
@@ -39,6 +40,9 @@ struct Limits {
   std::uint32_t messages = 0;  // in one beat
   unsigned phases = 2;         // copies
   std::size_t room = 0;        // of a copy in shared memory, as NearBoxes says: at least bytes, or 0
+  // As bytes, of the common outbox, where all ranks are near each other. 0: not all of them are, and what
+  // goes to several of them must have room in the outbox of each pair.
+  std::size_t common_bytes = 0;
   friend bool operator==(const Limits&, const Limits&) = default;
 };
 
@@ -46,15 +50,18 @@ enum class Box : std::uint8_t {
   kPair,    // the outbox of the two ranks
   kTiny,    // where the transport looks for messages: one cache line less to wait for
   kCommon,  // the sender's common outbox
+  kCommonTiny,
 };
-inline constexpr std::size_t kBoxes = 3;
+inline constexpr std::size_t kBoxes = 4;
+inline bool is_common(Box box) noexcept { return box == Box::kCommon || box == Box::kCommonTiny; }
+inline bool is_tiny(Box box) noexcept { return box == Box::kTiny || box == Box::kCommonTiny; }
 
 // Where a message lies in the outbox that it takes.
 struct Place {
-  int peer = 0;              // the rank at the other end
-  std::uint32_t number = 0;  // among the beat's messages from the one rank to the other
-  std::size_t offset = 0;  // of the payload, at least kMessageHeader; kTiny: number * NearBoxes::tiny_stride
-  std::size_t bytes = 0;   // of the payload; may be 0
+  int peer = 0;              // the rank at the other end; of a common one that is sent: one of those
+  std::uint32_t number = 0;  // among the beat's messages in the box
+  std::size_t offset = 0;    // of the payload, at least kMessageHeader; tiny: number * NearBoxes::tiny_stride
+  std::size_t bytes = 0;     // of the payload; may be 0
   Box box = Box::kPair;
   bool is_lent = false;  // the payload does not lie there, but where send_from() or receive_into() says
   friend bool operator==(const Place&, const Place&) = default;
@@ -120,8 +127,7 @@ class Transport {
   // none from now on.
   virtual int reader_of_common(const Beat& /*beat*/) noexcept { return -1; }
 
-  // The payload is written; may_send said yes, and of a common one reader_of_common -1. Each place once in a
-  // beat.
+  // The payload is written; may_send said yes, and of a common one reader_of_common -1. Each once in a beat.
   virtual void send(const Beat& beat, const Place& place) = 0;
 
   // As send(), of a payload that lies in this memory, one stretch after the other, which stays as it is until

@@ -56,7 +56,7 @@ class Binder {
     program_->peers = slots_.peers;
     program_->phases = slots_.phases;
     program_->turns = slots_.turns;
-    program_->window = slots_.window;
+    program_->window = Modulus(slots_.window);
     program_->memory.resize(slots_.of_round);
     const auto lends = [](const engine::NearBoxes& near) { return near.lends; };
     if (own_ && !slots_.peers.empty() && units_.all().empty() && std::ranges::any_of(slots_.near, lends)) {

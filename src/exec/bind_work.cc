@@ -62,11 +62,15 @@ class WorkBinder {
   }
 
  private:
-  // Messages that nobody has to write are sent with those that have the same content.
+  // Messages that nobody has to write are sent with those that have the same content; of common ones, one is
+  // sent for all.
   void bind_sends(const Work& work, BoundStep& bound) {
     bound.first_send = static_cast<std::uint32_t>(program_.sends.size());
     for (const Operand& destination : scene_.plan.destinations(*work.step)) {
-      if (scene_.buffer(destination).role == Role::kSlot && is_sent_by(work, destination)) {
+      if (scene_.buffer(destination).role != Role::kSlot) continue;
+      const Posting& posting = scene_.posting(destination);
+      const bool is_another_sent = engine::is_common(posting.place.box) && !posting.is_written;
+      if (!is_another_sent && is_sent_by(work, destination)) {
         program_.sends.push_back(scene_.posting_number(destination));
       }
     }

@@ -39,7 +39,8 @@ class Executor::Run {
         caller_(caller),
         crossing_(crossing),
         fronts_(instance.fronts_.get()),
-        pointers_(instance.pointers(crossing_ == nullptr ? 0 : crossing_->first_beat)) {
+        place_(crossing_ == nullptr ? 0 : instance.place_of(crossing_->first_beat)),
+        pointers_(instance.pointers(place_)) {
     if (crossing_ != nullptr) patience_.emplace(crossing_->transport, crossing_->is_crowded);
   }
 
@@ -71,7 +72,7 @@ class Executor::Run {
       while (closed_ < opened_ && open(closed_).waiting == 0 && is_over(closed_)) close_first();
       const bool has_progressed = steps_ + closed_ + landings_ != before;
       if (has_progressed) go_on();
-      if (opened_ < program_.rounds.size() && opened_ < closed_ + program_.window) {
+      if (opened_ < program_.rounds.size() && opened_ < closed_ + program_.window.divisor()) {
         open_next();
       } else if (!has_progressed) {
         wait_for_others();
@@ -89,12 +90,12 @@ class Executor::Run {
       fronts_->hand_over(lanes);
       return true;
     }
-    if (!fronts_->are_done(round % program_.window, lanes)) return false;
+    if (!fronts_->are_done(program_.window.of(round), lanes)) return false;
     fronts_->check_devices();
     return true;
   }
 
-  Open& open(std::size_t round) { return instance_.open_[round % program_.window]; }
+  Open& open(std::size_t round) { return instance_.open_[program_.window.of(round)]; }
 
   // The first round that is not at its end, among the beats of all runs.
   std::uint64_t first_beat() const { return (crossing_ == nullptr ? 0 : crossing_->first_beat) + closed_; }
@@ -102,7 +103,7 @@ class Executor::Run {
   void open_next() {
     Open& next = open(opened_);
     next.round = &program_.rounds[opened_];
-    next.number = opened_ % program_.window;
+    next.number = program_.window.of(opened_);
     std::fill_n(next.done.begin(), next.round->num_lanes, 0);
     std::fill_n(next.sent.begin(), next.round->num_postings, 0);
     if (!program_.natives.empty()) std::fill_n(next.given.begin(), next.round->num_lanes, 0);
@@ -119,8 +120,8 @@ class Executor::Run {
   void begin(Open& next) {
     const std::uint64_t first = crossing_->first_beat;
     next.beat = {first + opened_, crossing_->token,
-                 first + opened_ + 1 - std::min<std::size_t>(opened_ + 1, program_.window),
-                 program_.shift(first + opened_)};
+                 first + opened_ + 1 - std::min<std::size_t>(opened_ + 1, program_.window.divisor()),
+                 program_.shift(place_ + opened_)};
     if (opened_ == closed_) crossing_->watch.begin(next.beat.number);
     crossing_->transport.begin(
         next.beat,
@@ -239,7 +240,7 @@ class Executor::Run {
 
   // The rank that has not read yet what a message would overwrite; -1: none.
   int held_up_by(const Open& open, const engine::Place& place) const {
-    if (place.box == engine::Box::kCommon) return crossing_->transport.reader_of_common(open.beat);
+    if (engine::is_common(place.box)) return crossing_->transport.reader_of_common(open.beat);
     return crossing_->transport.may_send(open.beat, place.peer) ? -1 : place.peer;
   }
 
@@ -260,7 +261,7 @@ class Executor::Run {
         instance_.bases_[step.result_slot] =
             caller_->call({step.pack, step.device, {pointers_ + step.first_source, step.num_sources}});
         instance_.bases_changed();
-        pointers_ = instance_.pointers(crossing_ == nullptr ? 0 : crossing_->first_beat);
+        pointers_ = instance_.pointers(place_);
         check_deadline();
         break;
       default:
@@ -439,6 +440,7 @@ class Executor::Run {
   FunctionCaller* caller_;
   const Crossing* crossing_;
   Fronts* fronts_;  // null: there are no queued units
+  unsigned place_;  // of the first beat, in the cycle
   std::byte* const* pointers_;
   std::size_t opened_ = 0;      // rounds
   std::size_t closed_ = 0;      // of these

@@ -50,8 +50,13 @@ constexpr std::size_t kMostTurns = 32;
 // that was not used for a while has left it. All ranks that are near have the same room.
 Turns turns_of(const Boxes& boxes) {
   std::size_t room = 0;
-  for (const engine::NearBoxes& near : boxes.near) room = std::max(room, near.room);
-  if (boxes.fullest == 0 || room < 2 * boxes.fullest) return {};
+  std::size_t tiny = 0;
+  for (const engine::NearBoxes& near : boxes.near) {
+    room = std::max(room, near.room);
+    tiny = std::max(tiny, near.tiny_bytes);
+  }
+  const bool is_elsewhere = tiny > 0 && boxes.fullest <= room_of(tiny);  // in the line that announces it
+  if (boxes.fullest == 0 || is_elsewhere || room < 2 * boxes.fullest) return {};
   const std::size_t count = std::min(kMostTurns, room / boxes.fullest);
   return {static_cast<unsigned>(count), boxes.fullest};
 }

@@ -90,7 +90,7 @@ class Dealer {
       posting = local(m);
     } else if (from(m) == *own_) {
       posting = {Way::kOutgoing, place(m, to(m), outgoing_)};
-      posting.is_written = posting.place.box != Box::kCommon || common(m).writer == m;
+      posting.is_written = !engine::is_common(posting.place.box) || common(m).writer == m;
     } else if (to(m) == *own_) {
       posting = {Way::kIncoming, place(m, from(m), incoming_)};
     } else if (is_common(m)) {
@@ -105,23 +105,29 @@ class Dealer {
   }
 
   // Worth it if there is more than one to read it.
-  bool is_common(std::size_t m) const {
-    return is_between_near(m) && readers_[first_alike(m)] > 1 &&
-           !is_tiny(m, own_ == from(m) ? to(m) : from(m));
-  }
+  bool is_common(std::size_t m) const { return is_between_near(m) && readers_[first_alike(m)] > 1; }
   bool is_tiny(std::size_t m, std::int32_t peer) const {
     return near(peer).tiny_bytes > 0 && payload(m) <= near(peer).tiny_bytes;
   }
 
   // Of a message between this rank and the peer.
   Place place(std::size_t m, std::int32_t peer, std::vector<Row>& pairs) {
-    Row& pair = pairs[static_cast<std::size_t>(peer)];
-    if (is_tiny(m, peer)) {
-      const std::uint32_t number = pair.announce();
-      return {peer, number, number * near(peer).tiny_stride, payload(m), Box::kTiny};
+    if (!is_common(m)) return add(m, peer, peer, pairs[static_cast<std::size_t>(peer)], Box::kPair);
+    Place place = common(m).place;
+    place.peer = peer;
+    return place;
+  }
+
+  // `mate`: a rank other than this one at either end.
+  Place add(std::size_t m, std::int32_t peer, std::int32_t mate, Row& row, Box box) const {
+    if (is_tiny(m, mate)) {
+      const std::uint32_t number = row.announce();
+      return {peer, number, number * near(mate).tiny_stride, payload(m),
+              box == Box::kCommon ? Box::kCommonTiny : Box::kTiny};
     }
-    if (!is_common(m)) return pair.add(peer, payload(m));
-    return {peer, pair.announce(), common(m).place.offset, payload(m), Box::kCommon};
+    Place place = row.add(peer, payload(m));
+    place.box = box;
+    return place;
   }
 
   // After all other messages of the two ranks.
@@ -143,8 +149,10 @@ class Dealer {
   // Where it lies in its sender's common outbox.
   const Shared& common(std::size_t m) {
     Shared& shared = common_ones_[first_alike(m)];
-    if (shared.writer == kNobody)
-      shared = {common_[static_cast<std::size_t>(from(m))].add(to(m), payload(m)), m};
+    if (shared.writer == kNobody) {
+      const std::int32_t mate = own_ == from(m) ? to(m) : from(m);
+      shared = {add(m, to(m), mate, common_[static_cast<std::size_t>(from(m))], Box::kCommon), m};
+    }
     return shared;
   }
 

@@ -26,8 +26,10 @@ enum class Way : std::uint8_t {
 
 struct Posting {
   Way way = Way::kForeign;
-  engine::Place place;     // kLocal: its offset in the memory for local messages
-  bool is_written = true;  // by its own destination; else by that of an earlier one with the same content
+  engine::Place place;  // kLocal: its offset in the memory for local messages
+  // By its own destination; else by that of an earlier one with the same content, which, of a common one, is
+  // sent for both.
+  bool is_written = true;
   std::uint32_t first_stretch = 0;  // of a payload that is lent: in Program::stretches
   std::uint32_t num_stretches = 0;
 };

@@ -9,7 +9,7 @@ namespace {
 // Looks in a row before the core is left to others, where there are cores enough.
 constexpr std::uint32_t kGlances = 20;
 constexpr std::uint32_t kSpins = 10;  // after these
-constexpr std::uint32_t kSpinsInACrowd = 1;
+constexpr std::uint32_t kSpinsInACrowd = 0;
 // Turns between two looks at the clock, and in which only the transport is asked: in a crowd each may take as
 // long as somebody else's turn at the core.
 constexpr std::uint32_t kTurnsPerLook = 64;

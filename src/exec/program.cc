@@ -36,7 +36,7 @@ Instance::Instance(std::shared_ptr<const Program> program, engine::Transport* tr
     most_lanes = std::max(most_lanes, round.num_lanes);
     most_postings = std::max(most_postings, round.num_postings);
   }
-  open_.resize(p.window);
+  open_.resize(p.window.divisor());
   for (Open& open : open_) {
     open.done.resize(most_lanes);
     open.lanes.resize(most_lanes);
@@ -48,7 +48,7 @@ Instance::Instance(std::shared_ptr<const Program> program, engine::Transport* tr
     const std::size_t shares = native.num_counts * p.communicators[native.communicator]->devices();
     shares_.resize(std::max(shares_.size(), shares));
   }
-  if (!p.queued.empty()) fronts_ = std::make_unique<Fronts>(p, p.window, most_lanes);
+  if (!p.queued.empty()) fronts_ = std::make_unique<Fronts>(p, p.window.divisor(), most_lanes);
   allocate_memory();
 }
 
@@ -112,8 +112,9 @@ void Instance::find_boxes(engine::Transport& transport) {
     const unsigned phase = beat % p.phases;
     for (const int peer : p.peers) {
       const bool takes_turns = transport.near_boxes(peer).room > 0;
-      for (const engine::Box box : {engine::Box::kPair, engine::Box::kTiny, engine::Box::kCommon}) {
-        const bool is_moved = takes_turns && box != engine::Box::kTiny;
+      for (std::size_t number = 0; number < engine::kBoxes; ++number) {
+        const auto box = static_cast<engine::Box>(number);
+        const bool is_moved = takes_turns && !engine::is_tiny(box);
         const std::size_t offset = is_moved ? p.shift(beat) : 0;
         bases_[slot++] = transport.outbox(box, peer, phase) + offset;
         // Read only; pointers to sources and destinations are kept in one table.
@@ -123,24 +124,27 @@ void Instance::find_boxes(engine::Transport& transport) {
   }
 }
 
-std::byte* const* Instance::pointers(std::uint64_t first_beat) noexcept {
-  const auto beat = static_cast<unsigned>(first_beat % program_->cycle());
-  if (!is_resolved_[beat]) resolve(beat);
-  return pointers_.data() + beat * program_->pointers.size();
+unsigned Instance::place_of(std::uint64_t beat) noexcept {
+  const unsigned cycle = program_->cycle();
+  std::uint64_t place = last_place_ + (beat - last_beat_);
+  if (place >= cycle) place = place < 2 * std::uint64_t{cycle} ? place - cycle : beat % cycle;
+  last_beat_ = beat;
+  last_place_ = static_cast<unsigned>(place);
+  return last_place_;
 }
 
-void Instance::resolve(unsigned beat) noexcept {
+void Instance::resolve(unsigned place) noexcept {
   const Program& p = *program_;
   const std::size_t first_box = p.first_box();
   const std::size_t boxes = p.slots() - first_box;
-  const std::size_t turned = beat * kBoxesOfPair * p.peers.size();
-  std::byte** pointer = pointers_.data() + beat * p.pointers.size();
+  const std::size_t turned = place * kBoxesOfPair * p.peers.size();
+  std::byte** pointer = pointers_.data() + place * p.pointers.size();
   for (const PointerSource& source : p.pointers) {
     std::size_t slot = source.slot;
     if (slot >= first_box) slot = first_box + (slot - first_box + turned) % boxes;
     *pointer++ = bases_[slot] + source.byte_offset;
   }
-  is_resolved_[beat] = true;
+  is_resolved_[place] = true;
 }
 
 }  // namespace onesum::exec

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "base/modulus.h"
 #include "engine/device.h"
 #include "engine/native.h"
 #include "engine/transport.h"
@@ -198,17 +199,19 @@ struct Program {
   std::vector<int> peers;
   unsigned phases = 1;
   Turns turns;
-  unsigned window = 1;  // rounds under way at a time, at most
+  Modulus window{1};  // rounds under way at a time, at most
   // Of all messages of all rounds, those between other ranks included: ranks whose programs fit together have
   // the same.
   Fingerprint skeleton;
 
-  std::size_t first_box() const { return tensor_slots + window * memory.size(); }
+  std::size_t first_box() const { return tensor_slots + window.divisor() * memory.size(); }
   const Memory& memory_of(std::size_t slot) const { return memory[(slot - tensor_slots) % memory.size()]; }
   // Beats after which a round has the same boxes again.
   unsigned cycle() const { return phases * turns.count; }
-  // Where in the room of a copy the messages of a beat begin.
-  std::size_t shift(std::uint64_t beat) const { return beat % cycle() / phases * turns.bytes; }
+  // Where in the room of a copy the messages of a beat begin, which has this place in a cycle.
+  std::size_t shift(std::size_t place) const {
+    return turns.count == 1 ? 0 : place % cycle() / phases * turns.bytes;
+  }
   std::size_t slots() const { return first_box() + kBoxesOfPair * cycle() * peers.size(); }
 };
 
@@ -264,14 +267,21 @@ class Instance {
   // end are aborted; if something else does not, the memory is never given back.
   void give_up() noexcept;
   void find_boxes(engine::Transport& transport);
-  // As Program::pointers, for a run that begins with this beat.
-  std::byte* const* pointers(std::uint64_t first_beat) noexcept;
-  void resolve(unsigned beat) noexcept;
+  // The place of a beat in the cycle. Runs follow each other closely, which spares a division.
+  unsigned place_of(std::uint64_t beat) noexcept;
+  // As Program::pointers, for a run that begins with a beat of this place.
+  std::byte* const* pointers(unsigned place) noexcept {
+    if (!is_resolved_[place]) resolve(place);
+    return pointers_.data() + place * program_->pointers.size();
+  }
+  void resolve(unsigned place) noexcept;
 
   std::shared_ptr<const Program> program_;
-  std::vector<std::byte*> bases_;            // by slot, boxes as if the first round's beat were 0
-  std::vector<std::byte*> pointers_;         // for every beat of a cycle that the first round can have,
-  std::vector<bool> is_resolved_;            // once asked for
+  std::vector<std::byte*> bases_;     // by slot, boxes as if the first round's beat were 0
+  std::vector<std::byte*> pointers_;  // for every beat of a cycle that the first round can have,
+  std::vector<bool> is_resolved_;     // once asked for
+  std::uint64_t last_beat_ = 0;       // that place_of() was asked for
+  unsigned last_place_ = 0;
   std::vector<Open> open_;                   // by round modulo window
   std::unique_ptr<Fronts> fronts_;           // of programs with queued units
   std::vector<engine::NativeShare> shares_;  // room for those of one native step

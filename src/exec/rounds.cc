@@ -65,16 +65,11 @@ Part part_of_row(std::int32_t pack, const PackTable& whole, std::size_t row, std
   return part;
 }
 
-// Messages are counted where they are announced, which is between two ranks.
-engine::Limits without_lines(engine::Limits limits) {
-  limits.messages = UINT32_MAX;
-  return limits;
-}
-
 // A rank's messages to itself need no outbox, but memory of its own, which is bounded too.
 engine::Limits inside_a_rank(engine::Limits limits) {
   limits.bytes = std::max(limits.bytes, std::size_t{256} << 10);
-  return without_lines(limits);
+  limits.messages = UINT32_MAX;  // nothing announces them
+  return limits;
 }
 
 // What is left for the messages of a plan.
@@ -91,17 +86,25 @@ class Outboxes {
   Outboxes(const plan::Plan& plan, const Messages& messages, const engine::Limits& limits)
       : plan_(plan), of_pack_(plan.packs.size()) {
     std::map<Ranks, std::size_t> numbers;
-    std::vector<bool> is_common(messages.all.size());  // by the first of those alike
+    engine::Limits of_all = limits;
+    of_all.bytes = std::max(limits.bytes, limits.common_bytes);
+    std::vector<std::size_t> readers(messages.all.size());  // by the first of those alike, as is this
+    std::vector<bool> is_added(messages.all.size());
+    for (std::size_t m = 0; m < readers.size(); ++m) {
+      if (!is_inside_a_rank(messages, m)) ++readers[static_cast<std::size_t>(messages.alike[m])];
+    }
     for (std::size_t m = 0; m < messages.all.size(); ++m) {
-      const plan::Channel& channel = plan.channel(messages.all[m].channel);
-      const std::int32_t from = plan.rank_of(channel.from);
-      const std::int32_t to = plan.rank_of(channel.to);
-      add(messages, m, number_of(numbers, {from, to}, from == to ? inside_a_rank(limits) : limits));
+      const std::int32_t from = plan.rank_of(plan.channel(messages.all[m].channel).from);
+      const std::int32_t to = plan.rank_of(plan.channel(messages.all[m].channel).to);
       const auto first = static_cast<std::size_t>(messages.alike[m]);
-      if (from == to || first == m || is_common[first]) continue;
-      // Whether they are near is not asked: all ranks cut alike.
-      is_common[first] = true;
-      add(messages, m, number_of(numbers, {from, kAll}, without_lines(limits)));
+      const bool is_common = from != to && readers[first] > 1;
+      // Whether they are near is not asked, unless all are: all ranks cut alike.
+      if (!is_common || limits.common_bytes == 0) {
+        add(messages, m, number_of(numbers, {from, to}, from == to ? inside_a_rank(limits) : limits));
+      }
+      if (!is_common || is_added[first]) continue;
+      is_added[first] = true;
+      add(messages, m, number_of(numbers, {from, kAll}, of_all));
     }
     used_.resize(limits_.size());
     wanted_.resize(limits_.size());
@@ -157,6 +160,11 @@ class Outboxes {
     std::size_t bytes = 0;
     std::size_t messages = 0;
   };
+
+  bool is_inside_a_rank(const Messages& messages, std::size_t m) const {
+    const plan::Channel& channel = plan_.channel(messages.all[m].channel);
+    return plan_.rank_of(channel.from) == plan_.rank_of(channel.to);
+  }
 
   std::size_t number_of(std::map<Ranks, std::size_t>& numbers, Ranks ranks, const engine::Limits& limits) {
     const auto [found, is_new] = numbers.emplace(ranks, numbers.size());

@@ -82,6 +82,19 @@ TEST(Outboxes, OfTwoWorkersHaveRoomForTurns) {
   EXPECT_EQ(limits_of({3, false, 64 * kMiB}).room, 0U);
 }
 
+// A pack of 256 KiB and a worker's part of its sums, in messages of their own.
+TEST(Outboxes, OfAllHaveRoomForAPackWhereWorkersShareMemory) {
+  for (const std::size_t workers : {8U, 16U}) {
+    EXPECT_GE(limits_of({workers, false, 64 * kMiB}).common_bytes,
+              256 * kMiB / 1024 * (workers + 1) / workers + 2 * engine::kMessageHeader);
+  }
+  EXPECT_LT(limits_of({16, false, 64 * kMiB}).common_bytes, kMiB / 2);
+  EXPECT_EQ(limits_of({2, false, 64 * kMiB}).common_bytes, 0U);
+  EXPECT_EQ(limits_of({8, true, 64 * kMiB}).common_bytes, 0U) << "on several machines";
+  EXPECT_EQ(limits_of({8, false, 64 * kMiB, true}).common_bytes, 0U) << "over a network";
+  EXPECT_LT(limits_of({8, false, 4 * kMiB}).common_bytes, limits_of({8, false, 64 * kMiB}).common_bytes);
+}
+
 TEST(Outboxes, AreSettable) {
   EXPECT_EQ(bytes_of({2, true, 256 * kMiB}), kMiB);
   EXPECT_EQ(bytes_of({2, false, kMiB}), std::size_t{4} << 10);

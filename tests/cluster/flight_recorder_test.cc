@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -52,6 +53,31 @@ TEST(FlightRecorder, KeepsTheLastOnes) {
     EXPECT_EQ(calls[i].state, number % 3 != 0 ? RecordedState::kCompleted : RecordedState::kFailed);
     EXPECT_EQ(calls[i].text.empty(), number % 2 != 0);
   }
+}
+
+// A text that is known is written once; one that never came is not what was there before.
+TEST(FlightRecorder, KnowsWhichTextItHas) {
+  Memory memory;
+  FlightRecorder recorder(memory.bytes);
+  std::uint64_t number = 0;
+  const auto call = [&](std::uint64_t known, std::string_view text) {
+    recorder.enter(number, known);
+    if (!text.empty()) recorder.describe(text);
+    const std::vector<RecordedCall> calls = recorded_calls(memory.bytes);
+    EXPECT_EQ(calls.back().number, number++);
+    recorder.leave(true);
+    return calls.back().text;
+  };
+  const auto fill = [&](std::uint64_t known, std::string_view text) {
+    for (int i = 0; i < 100; ++i) EXPECT_EQ(call(known, text), text);
+  };
+  fill(1, "one");
+  fill(1, "one");
+  fill(2, "another");
+  fill(0, "one that is new");
+  fill(2, "another");
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(call(3, ""), "");
+  fill(2, "another");
 }
 
 TEST(FlightRecorder, WithoutMemoryNothingIsWritten) {

@@ -48,9 +48,9 @@ TEST(Router, LimitsMustBeAlike) {
     other.messages += 1;
     const Router router(ShmMeeting(1, kSmallLimits).join(0), ShmMeeting(1, other).join(0), {true});
   };
-  onesum::testing::expect_error(
-      make, ErrorCode::kInvalidArgument,
-      {"8192 bytes, 6 messages, 2 copies near", "8192 bytes, 7 messages, 2 copies far"});
+  onesum::testing::expect_error(make, ErrorCode::kInvalidArgument,
+                                {"8192 bytes, 0 in common, 6 messages, 2 copies near",
+                                 "8192 bytes, 0 in common, 7 messages, 2 copies far"});
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ TEST(ShmSegment, DescriptorsOfStrangersAreRefused) {
 
 TEST(ShmSegment, SegmentsOfOthersAreRefusedByName) {
   expect_refused(forge(kLayout.bytes(), kAllSeals, 0).get(), {"not a segment of onesum"});
-  expect_refused(forge(kLayout.bytes(), kAllSeals, 8).get(), {"layout has version 77, expected 3"});
+  expect_refused(forge(kLayout.bytes(), kAllSeals, 8).get(), {"layout has version 77, expected 4"});
   expect_refused(forge(kLayout.bytes(), kAllSeals, 12).get(), {"belongs to rank 77"});
   expect_refused(forge(kLayout.bytes(), kAllSeals, 16).get(), {"made for 77 ranks", "expected 3 ranks"});
   expect_refused(forge(kLayout.bytes(), kAllSeals, 20).get(), {"77 phases", "expected 3 ranks, 2 phases"});

@@ -250,6 +250,42 @@ TEST_P(TransportConformance, AnotherTokenIsAMismatch) {
       "");
 }
 
+// Rank 0 is in another call, whose message lies where rank 1 does not look: one of the two is common.
+TEST_P(TransportConformance, AnotherTokenElsewhereIsAMismatch) {
+  for (const bool is_common_sent : {false, true}) {
+    EXPECT_EQ(run(2, kSmallLimits,
+                  [is_common_sent](Rank& self) {
+                    Player player(self, Waiting::kSleep);
+                    Transport& transport = self.transport();
+                    const int peer = 1 - self.number();
+                    Place place = small_place(peer);
+                    if (is_common_sent == (self.number() == 0) && transport.near_boxes(peer).has_common) {
+                      place.box = Box::kCommon;
+                    }
+                    if (self.number() == 0) {
+                      const Beat beat{0, 2};
+                      transport.begin(beat, {});
+                      self.await([&] { return player.try_send(beat, place); }, Waiting::kSleep, "leave");
+                      self.await([&] { return transport.is_flushed(); }, Waiting::kSleep, "the flush");
+                    } else {
+                      const Beat beat{0, 1};
+                      transport.begin(beat, {&place, 1});
+                      Arrival arrival = Arrival::kNotYet;
+                      const auto ask = [&] {
+                        return (arrival = transport.arrival(beat, place)) != Arrival::kNotYet;
+                      };
+                      self.await(ask, Waiting::kSleep, "a message of another call");
+                      self.require(arrival == Arrival::kMismatch, "wrong answer");
+                      self.require(transport.arrival(beat, place) == arrival, "the answer changed");
+                    }
+                    self.meet();
+                    self.require(self.quit(), "cannot quit");
+                    self.meet();
+                  }),
+              "");
+  }
+}
+
 TEST_P(TransportConformance, FlushedMessagesNeedNoHelp) {
   const Limits limits{.bytes = 300000, .messages = 1, .phases = 2};
   EXPECT_EQ(run(2, limits,

@@ -32,27 +32,28 @@ std::vector<Place> random_places(const Limits& limits, std::uint64_t beat, int f
   return places;
 }
 
-// Common messages, each for some ranks, by dice that everyone throws alike. `numbers`: of the messages
-// before, by rank.
-constexpr std::uint32_t kMostCommon = 2;
-std::vector<Place> common_places(const Rank& self, std::uint64_t beat, int from,
-                                 std::vector<std::uint32_t>& numbers) {
+// Common messages, tiny ones among them, each for some ranks, by dice that everyone throws alike.
+constexpr std::uint32_t kMostCommon = 3;
+std::vector<Place> common_places(const Rank& self, std::uint64_t beat, int from) {
   Dice dice(pair_key(beat, from, -1));
   std::vector<Place> places;
   std::size_t offset = kMessageHeader;
-  for (std::uint64_t left = 1 + dice.below(kMostCommon); left > 0; --left) {
-    const std::size_t bytes = dice.below(1000);
+  const std::uint64_t messages = 1 + dice.below(kMostCommon);
+  for (std::uint32_t number = 0; number < messages; ++number) {
+    const std::size_t bytes = dice.below(dice.below(2) == 0 ? 64 : 1000);
     for (int to = 0; to < self.size(); ++to) {
       const bool is_read = dice.below(3) != 0;
       const bool is_here = from == self.number() || to == self.number();
       if (to == from || !is_read || !is_here) continue;
       const int peer = from == self.number() ? to : from;
-      if (!self.transport().near_boxes(peer).has_common) continue;
+      const NearBoxes near = self.transport().near_boxes(peer);
+      if (!near.has_common) continue;
+      const bool is_tiny = near.tiny_bytes > 0 && bytes <= near.tiny_bytes;
       places.push_back({.peer = peer,
-                        .number = numbers.at(static_cast<std::size_t>(peer))++,
-                        .offset = offset,
+                        .number = number,
+                        .offset = is_tiny ? number * near.tiny_stride : offset,
                         .bytes = bytes,
-                        .box = Box::kCommon});
+                        .box = is_tiny ? Box::kCommonTiny : Box::kCommon});
     }
     offset += (bytes / kMessageAlignment + 1) * kMessageAlignment + kMessageHeader;
   }
@@ -62,7 +63,7 @@ std::vector<Place> common_places(const Rank& self, std::uint64_t beat, int from,
 }  // namespace
 
 std::uint64_t key_of(const Beat& beat, int from, int to, const Place& place) {
-  if (place.box == Box::kCommon) return mix(pair_key(beat.number, from, from), place.offset);
+  if (is_common(place.box)) return mix(pair_key(beat.number, from, from), place.number);
   return mix(pair_key(beat.number, from, to), place.number);
 }
 
@@ -89,13 +90,9 @@ std::vector<Place> places_of(const Rank& self, std::uint64_t beat, bool outgoing
 
 std::vector<Place> with_common(const Rank& self, std::uint64_t beat, bool outgoing,
                                std::vector<Place> places) {
-  std::vector<std::uint32_t> numbers(static_cast<std::size_t>(self.size()));
-  const std::uint32_t others = self.transport().limits().messages - kMostCommon;
-  std::erase_if(places, [&](const Place& place) { return place.number >= others; });
-  for (const Place& place : places) ++numbers.at(static_cast<std::size_t>(place.peer));
   for (int rank = 0; rank < self.size(); ++rank) {
     if ((rank == self.number()) != outgoing) continue;
-    const std::vector<Place> more = common_places(self, beat, rank, numbers);
+    const std::vector<Place> more = common_places(self, beat, rank);
     places.insert(places.end(), more.begin(), more.end());
   }
   return places;

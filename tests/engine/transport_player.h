@@ -98,14 +98,16 @@ class Player {
   }
 
   bool try_send(const Beat& beat, const Place& place) {
-    const bool is_common = place.box == Box::kCommon;
-    if (!is_common && is_lent(beat, place, 1)) return try_send_from(beat, place);
-    if (is_common ? transport_.reader_of_common(beat) >= 0 : !transport_.may_send(beat, place.peer))
-      return false;
-    if (!is_common || common_written_.emplace(beat.number, place.offset).second) {
-      std::byte* const box = transport_.outbox(place.box, place.peer, phase(beat));
-      write_content(box + place.offset, place.bytes, key_of(beat, self_.number(), place.peer, place));
+    if (is_common(place.box)) {
+      if (common_sent_.contains({beat.number, place.number})) return true;  // to another of its readers
+      if (transport_.reader_of_common(beat) >= 0) return false;
+      common_sent_.emplace(beat.number, place.number);
+    } else {
+      if (is_lent(beat, place, 1)) return try_send_from(beat, place);
+      if (!transport_.may_send(beat, place.peer)) return false;
     }
+    std::byte* const box = transport_.outbox(place.box, place.peer, phase(beat));
+    write_content(box + place.offset, place.bytes, key_of(beat, self_.number(), place.peer, place));
     transport_.send(beat, place);
     return true;
   }
@@ -181,7 +183,7 @@ class Player {
   Transport& transport_;
   Waiting how_;
   Content expected_;
-  std::set<std::pair<std::uint64_t, std::size_t>> common_written_;             // beats and offsets
+  std::set<std::pair<std::uint64_t, std::uint32_t>> common_sent_;              // beats and numbers
   std::map<std::tuple<std::uint64_t, int, std::uint32_t>, Content> received_;  // by beat, peer and number
   std::map<std::uint64_t, std::deque<Content>> lent_;                          // by beat
 };

@@ -101,7 +101,7 @@ std::vector<FaultAction> FaultyTransport::due_for_message(const Beat& beat, cons
 void FaultyTransport::corrupt(const Beat& beat, const Place& place) {
   if (options_.damage_next && options_.damage_next(place.peer)) return;
   const auto phase = static_cast<unsigned>(beat.number % limits().phases);
-  const bool is_shifted = near_boxes(place.peer).room > 0 && place.box != Box::kTiny;
+  const bool is_shifted = near_boxes(place.peer).room > 0 && !is_tiny(place.box);
   std::byte* const payload =
       outbox(place.box, place.peer, phase) + place.offset + (is_shifted ? beat.shift : 0);
   payload[place.bytes / 2] ^= std::byte{0x10};

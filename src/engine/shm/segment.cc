@@ -31,7 +31,7 @@ class Mapping {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x31'6d'75'73'65'6e'6f'00;  // "\0onesum1"
-constexpr std::uint32_t kVersion = 3;
+constexpr std::uint32_t kVersion = 4;
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kMostBytes = std::size_t{1} << 44;
 constexpr int kSizeSeals = F_SEAL_SHRINK | F_SEAL_GROW;
@@ -47,6 +47,7 @@ struct Header {
   std::uint32_t reserved = 0;
   std::uint64_t copy_bytes = 0;
   std::uint64_t copy_room = 0;
+  std::uint64_t common_bytes = 0;
   std::uint64_t segment_bytes = 0;
 };
 
@@ -69,6 +70,7 @@ Header header_of(int rank, const Layout& layout) {
   header.messages = layout.limits().messages;
   header.copy_bytes = layout.limits().bytes;
   header.copy_room = layout.limits().room;
+  header.common_bytes = layout.limits().common_bytes;
   header.segment_bytes = layout.bytes();
   return header;
 }
@@ -76,7 +78,7 @@ Header header_of(int rank, const Layout& layout) {
 std::string in_words(int size, const Limits& limits) {
   return std::to_string(size) + " ranks, " + std::to_string(limits.phases) + " phases of " +
          std::to_string(limits.messages) + " messages and " + std::to_string(limits.bytes) + " bytes, room " +
-         std::to_string(limits.room);
+         std::to_string(limits.room) + ", in common " + std::to_string(limits.common_bytes);
 }
 
 std::string system_error() { return std::system_category().message(errno); }
@@ -128,7 +130,8 @@ void check_header(const Header& found, int rank, const Layout& layout) {
   const Limits limits{.bytes = static_cast<std::size_t>(found.copy_bytes),
                       .messages = found.messages,
                       .phases = found.phases,
-                      .room = static_cast<std::size_t>(found.copy_room)};
+                      .room = static_cast<std::size_t>(found.copy_room),
+                      .common_bytes = static_cast<std::size_t>(found.common_bytes)};
   if (found.size != layout.size() || limits != layout.limits() || found.segment_bytes != layout.bytes())
     refuse(rank, "it is made for " + in_words(found.size, limits) + ", expected " +
                      in_words(layout.size(), layout.limits()));
@@ -152,14 +155,15 @@ T* object_at(const Mapping& mapping, std::size_t offset) noexcept {
 Layout::Layout(int size, const Limits& limits) : size_(size), limits_(limits) {
   const bool is_meant =
       size >= 1 && limits.phases >= 1 && limits.messages >= 1 && limits.bytes >= kMessageHeader;
-  if (!is_meant || limits.bytes > kMostBytes || limits.room > kMostBytes)
+  if (!is_meant || std::max({limits.bytes, limits.room, limits.common_bytes}) > kMostBytes)
     throw Error(ErrorCode::kInvalidArgument, "no shared memory can be made for " + in_words(size, limits));
   copy_stride_ = rounded_up(std::max(limits.bytes, limits.room), kPage);
+  common_stride_ = rounded_up(std::max({limits.bytes, limits.room, limits.common_bytes}), kPage);
   const auto copies = static_cast<std::size_t>(size) * limits.phases;
-  if (copies > kMostBytes / (limits.messages * sizeof(Line) + copy_stride_))
+  if (copies > kMostBytes / (limits.messages * sizeof(Line) + common_stride_))
     throw Error(ErrorCode::kInvalidArgument, "too much shared memory: " + in_words(size, limits));
   copies_at_ = rounded_up(kLinesAt + limits.messages * line_stride(), kPage);
-  bytes_ = copies_at_ + copies * copy_stride_;
+  bytes_ = common_copy(limits.phases);
 }
 
 std::size_t Layout::line_stride() const noexcept {
@@ -175,6 +179,10 @@ std::size_t Layout::line(int peer, unsigned phase, std::uint32_t number) const n
 
 std::size_t Layout::copy(int peer, unsigned phase) const noexcept {
   return copies_at_ + (static_cast<std::size_t>(peer) * limits_.phases + phase) * copy_stride_;
+}
+
+std::size_t Layout::common_copy(unsigned phase) const noexcept {
+  return copy(size_, 0) + phase * common_stride_;
 }
 
 Segment::Segment(int rank, const Layout& layout)
@@ -197,6 +205,9 @@ Line* Segment::line(int peer, unsigned phase, std::uint32_t number) const noexce
 }
 std::byte* Segment::copy(int peer, unsigned phase) const noexcept {
   return mapping_->at(layout_.copy(peer, phase));
+}
+std::byte* Segment::common_copy(unsigned phase) const noexcept {
+  return mapping_->at(layout_.common_copy(phase));
 }
 
 PeerSegment::PeerSegment(int descriptor, int rank, const Layout& layout)
@@ -221,6 +232,9 @@ const Line* PeerSegment::line(int peer, unsigned phase, std::uint32_t number) co
 }
 const std::byte* PeerSegment::copy(int peer, unsigned phase) const noexcept {
   return mapping_->at(layout_.copy(peer, phase));
+}
+const std::byte* PeerSegment::common_copy(unsigned phase) const noexcept {
+  return mapping_->at(layout_.common_copy(phase));
 }
 
 }  // namespace onesum::engine::shm

@@ -4,7 +4,10 @@
 //   page 1      notes, of which this engine knows nothing
 //   then        `finished`, `sleep`
 //               for each number of a message, for each phase, for each peer: the message's line
-//               for each rank, for each phase: the copy of the outbox; the owner's own is the common one
+//               for each peer, for each phase: the copy of the outbox
+//               for each phase: the copy of the common outbox
+//
+// The common outbox has the lines of the owner's own number.
 //
 // What a call of tiny messages needs lies in one page, with up to 15 ranks: where processes share a core,
 // each of them has to find out anew where every page is.
@@ -65,9 +68,10 @@ class Layout {
   const Limits& limits() const noexcept { return limits_; }
   std::size_t bytes() const noexcept { return bytes_; }  // of a segment
 
-  // Offsets of what the owner sends to the peer; the copy with its own number is for all of them.
+  // Offsets of what the owner sends to the peer, and to all of them.
   std::size_t line(int peer, unsigned phase, std::uint32_t number) const noexcept;
   std::size_t copy(int peer, unsigned phase) const noexcept;
+  std::size_t common_copy(unsigned phase) const noexcept;
   // From the line of a message to that of the next one of the same peer and phase.
   std::size_t line_stride() const noexcept;
 
@@ -76,6 +80,7 @@ class Layout {
   Limits limits_;
   std::size_t copies_at_ = 0;
   std::size_t copy_stride_ = 0;
+  std::size_t common_stride_ = 0;
   std::size_t bytes_ = 0;
 };
 
@@ -96,6 +101,7 @@ class Segment {
   std::span<std::byte> notes() const noexcept;
   Line* line(int peer, unsigned phase, std::uint32_t number) const noexcept;
   std::byte* copy(int peer, unsigned phase) const noexcept;
+  std::byte* common_copy(unsigned phase) const noexcept;
 
  private:
   friend class PeerSegment;
@@ -123,6 +129,7 @@ class PeerSegment {
   std::span<const std::byte> notes() const noexcept;
   const Line* line(int peer, unsigned phase, std::uint32_t number) const noexcept;
   const std::byte* copy(int peer, unsigned phase) const noexcept;
+  const std::byte* common_copy(unsigned phase) const noexcept;
 
  private:
   int rank_;

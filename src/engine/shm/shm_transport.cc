@@ -1,6 +1,7 @@
 #include "engine/shm/shm_transport.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <string>
 #include <utility>
@@ -46,21 +47,27 @@ ShmTransport::ShmTransport(Segment own, Fd wake, std::vector<Peer> peers)
       lines_apart_(own_.layout().line_stride() / sizeof(Line)) {
   if (!wake_) refuse(own_.rank(), "it has no descriptor to sleep on");
   const auto size = static_cast<std::size_t>(own_.layout().size());
-  ends_.resize(size * phases_);
+  ends_.resize(size * phases_.divisor());
   seen_.resize(size);
-  open_.resize(phases_);
+  open_.resize(phases_.divisor());
   for (Open& open : open_) open.is_noticed.reserve(size * limits().messages);
+  for (unsigned phase = 0; phase < phases_.divisor(); ++phase) {
+    Ends& common = ends(own_.rank(), phase);
+    common.outgoing = own_.line(own_.rank(), phase, 0);
+    common.outbox = own_.common_copy(phase);
+  }
   for (const Peer& peer : peers_) {
     const int rank = peer.segment.rank();
     check_peer(own_.layout(), peer);
     if (rank == own_.rank() || seen(rank).counters != nullptr) refuse(rank, "it is there twice");
     seen(rank) = {.counters = &peer.segment.counters(), .wake = peer.wake.get()};
-    for (unsigned phase = 0; phase < phases_; ++phase) {
+    for (unsigned phase = 0; phase < phases_.divisor(); ++phase) {
       ends(rank, phase) = {.outgoing = own_.line(rank, phase, 0),
                            .outbox = own_.copy(rank, phase),
                            .incoming = peer.segment.line(own_.rank(), phase, 0),
                            .inbox = peer.segment.copy(own_.rank(), phase),
-                           .common_inbox = peer.segment.copy(rank, phase)};
+                           .common_incoming = peer.segment.line(rank, phase, 0),
+                           .common_inbox = peer.segment.common_copy(phase)};
     }
   }
 }
@@ -83,7 +90,9 @@ std::byte* ShmTransport::outbox(Box box, int peer, unsigned phase) noexcept {
     case Box::kTiny:
       return ends(peer, phase).outgoing->tiny;
     case Box::kCommon:
-      return own_.copy(own_.rank(), phase);
+      return ends(own_.rank(), phase).outbox;
+    case Box::kCommonTiny:
+      return ends(own_.rank(), phase).outgoing->tiny;
   }
   return nullptr;
 }
@@ -96,6 +105,8 @@ const std::byte* ShmTransport::inbox(Box box, int peer, unsigned phase) noexcept
       return ends(peer, phase).incoming->tiny;
     case Box::kCommon:
       return ends(peer, phase).common_inbox;
+    case Box::kCommonTiny:
+      return ends(peer, phase).common_incoming->tiny;
   }
   return nullptr;
 }
@@ -103,6 +114,8 @@ const std::byte* ShmTransport::inbox(Box box, int peer, unsigned phase) noexcept
 void ShmTransport::begin(const Beat& beat, std::span<const Place> incoming) {
   Open& open = open_[phase_of(beat.number)];
   open.beat = beat.number;
+  open.token = beat.token;
+  open.stranger = -1;
   open.incoming = incoming;
   open.has_noticed = false;
 }
@@ -129,20 +142,28 @@ int ShmTransport::reader_of_common(const Beat& beat) noexcept {
 }
 
 void ShmTransport::send(const Beat& beat, const Place& place) {
-  Line& announced = line(ends(place.peer, phase_of(beat.number)).outgoing, place.number);
+  const int row = is_common(place.box) ? own_.rank() : place.peer;
+  Line& announced = line(ends(row, phase_of(beat.number)).outgoing, place.number);
   announced.token.store(beat.token, std::memory_order_relaxed);
   // Releases payload and token. Sequentially consistent, with the load of `sleep` and with arm() at the other
   // side: either the receiver's last look before it sleeps sees the line, or this look sees that it sleeps.
   announced.beat_after.store(beat.number + 1, std::memory_order_seq_cst);
-  const Seen& other = seen(place.peer);
-  if (other.counters->sleep.load(std::memory_order_seq_cst) != Sleep::kAwake) wake_up(other.wake);
+  const auto wake_if_asleep = [](const Seen& other) {
+    if (other.counters->sleep.load(std::memory_order_seq_cst) != Sleep::kAwake) wake_up(other.wake);
+  };
+  if (!is_common(place.box)) return wake_if_asleep(seen(place.peer));
+  for (const Seen& other : seen_) {
+    if (other.counters != nullptr) wake_if_asleep(other);
+  }
 }
 
 Arrival ShmTransport::arrival(const Beat& beat, const Place& place) {
-  const Line& looked_at = line(ends(place.peer, phase_of(beat.number)).incoming, place.number);
+  const Line& looked_at = incoming_line(beat.number, place);
   // Acquire: payload and token were written before.
   const std::uint64_t found = looked_at.beat_after.load(std::memory_order_acquire);
-  if (found <= beat.number) return Arrival::kNotYet;
+  if (found <= beat.number) {
+    return open_[phase_of(beat.number)].stranger == place.peer ? Arrival::kMismatch : Arrival::kNotYet;
+  }
   // Where ranks answer each other this is all that they ever look at: `finished` stays in its owner's cache.
   Seen& other = seen(place.peer);
   other.finished = std::max(other.finished, beat.settled);
@@ -171,8 +192,18 @@ bool ShmTransport::arm() {
   return !has_message && !has_copy;
 }
 
-// Whether a message of a beat under way is there that no arm() has seen. Each is worth asking again once; one
-// that nobody asks for must not keep the rank awake.
+// Whether what the peer has sent first in the beat, to this rank or to all, is of another call. Where ranks
+// are in different calls they need not look for each other's messages in the same lines.
+bool ShmTransport::is_stranger(const Open& open, int peer) noexcept {
+  const Ends& its = ends(peer, phase_of(open.beat));
+  return std::ranges::any_of(std::array{its.incoming, its.common_incoming}, [&](const Line* first) {
+    const std::uint64_t found = first->beat_after.load(std::memory_order_acquire);
+    return found > open.beat && first->token.load(std::memory_order_relaxed) != open.token;
+  });
+}
+
+// Whether a message of a beat under way is there that no arm() has seen, or can never come. Each is worth
+// asking again once; one that nobody asks for must not keep the rank awake.
 bool ShmTransport::notice_messages() noexcept {
   bool is_new = false;
   for (Open& open : open_) {
@@ -180,8 +211,11 @@ bool ShmTransport::notice_messages() noexcept {
     for (std::size_t i = 0; i < open.incoming.size(); ++i) {
       if (open.is_noticed[i]) continue;
       const Place& place = open.incoming[i];
-      const Line& looked_at = line(ends(place.peer, phase_of(open.beat)).incoming, place.number);
-      if (looked_at.beat_after.load(std::memory_order_seq_cst) <= open.beat) continue;
+      const Line& looked_at = incoming_line(open.beat, place);
+      if (looked_at.beat_after.load(std::memory_order_seq_cst) <= open.beat) {
+        if (!is_stranger(open, place.peer)) continue;
+        open.stranger = place.peer;
+      }
       open.is_noticed[i] = true;
       is_new = true;
     }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "base/modulus.h"
 #include "engine/shm/segment.h"
 #include "engine/transport.h"
 
@@ -59,10 +60,11 @@ class ShmTransport final : public Transport {
  private:
   // One phase of one peer, both directions.
   struct Ends {
-    Line* outgoing = nullptr;  // of message 0
+    Line* outgoing = nullptr;  // of message 0; with the own rank: of the common ones, as is the outbox
     std::byte* outbox = nullptr;
     const Line* incoming = nullptr;
     const std::byte* inbox = nullptr;
+    const Line* common_incoming = nullptr;
     const std::byte* common_inbox = nullptr;
   };
   struct Seen {  // of one peer
@@ -73,6 +75,8 @@ class ShmTransport final : public Transport {
   };
   struct Open {  // a beat under way
     std::uint64_t beat = 0;
+    std::uint64_t token = 0;
+    int stranger = -1;  // a rank whose messages arm() has found to be another call's
     std::span<const Place> incoming;
     bool has_noticed = false;      // arm() has looked,
     std::vector<bool> is_noticed;  // and has seen these of them
@@ -80,24 +84,31 @@ class ShmTransport final : public Transport {
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
 
   Ends& ends(int peer, unsigned phase) noexcept {
-    return ends_[static_cast<std::size_t>(peer) * phases_ + phase];
+    return ends_[static_cast<std::size_t>(peer) * phases_.divisor() + phase];
   }
   Seen& seen(int peer) noexcept { return seen_[static_cast<std::size_t>(peer)]; }
-  unsigned phase_of(std::uint64_t beat) const noexcept { return static_cast<unsigned>(beat % phases_); }
+  unsigned phase_of(std::uint64_t beat) const noexcept { return static_cast<unsigned>(phases_.of(beat)); }
   // Whether the peer has read what the beat's copy had before.
-  bool is_free(const Seen& peer, std::uint64_t beat) const noexcept { return peer.finished + phases_ > beat; }
+  bool is_free(const Seen& peer, std::uint64_t beat) const noexcept {
+    return peer.finished + phases_.divisor() > beat;
+  }
   // Of the message's number, by that of message 0.
   template <class L>
   L& line(L* first, std::uint32_t number) const noexcept {
     return first[number * lines_apart_];
   }
+  const Line& incoming_line(std::uint64_t beat, const Place& place) noexcept {
+    const Ends& its = ends(place.peer, phase_of(beat));
+    return line(is_common(place.box) ? its.common_incoming : its.incoming, place.number);
+  }
+  bool is_stranger(const Open& open, int peer) noexcept;
   bool notice_messages() noexcept;
   bool notice_copies() noexcept;
 
   Segment own_;
   Fd wake_;
   std::vector<Peer> peers_;
-  unsigned phases_;
+  Modulus phases_;
   std::size_t lines_apart_;
   std::vector<Ends> ends_;          // by rank and phase
   std::vector<Seen> seen_;          // by rank
