@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 
+import report
 import systems
 
 K, M = 1 << 10, 1 << 20
@@ -132,18 +133,32 @@ def run_to_the_end(command, environment):
         end_orphans()
 
 
+def distance_of_cores():
+    """Nanoseconds that a cache line takes from one core to the other; 0: not known."""
+    if len(os.sched_getaffinity(0)) < 2 or not systems.is_ready("phys"):
+        return 0
+    try:
+        return int(subprocess.run(systems.DISTANCE, capture_output=True, text=True, timeout=10, check=True).stdout)
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return 0
+
+
 def timed(command, environment, timeout):
-    """Runs a shell line alone on the machine. Also returns the share of it that something else used meanwhile."""
+    """Runs a shell line alone on the machine. Also returns the share of it that something else used meanwhile, and
+    how far apart the cores were before and after."""
     lock = open(os.environ["MEASURE_LOCK"], "a", encoding="ascii") if os.environ.get("MEASURE_LOCK") else None
     try:
         wait_for_quiet(lock)
+        distances = [distance_of_cores()]
         before, own_before = processor_times(), time_of_children()
         result = run_to_the_end(["timeout", "-k", "5", str(timeout), "bash", "-c", command], environment)
         spent, own = [b - a for a, b in zip(before, processor_times())], time_of_children() - own_before
+        distances.append(distance_of_cores())
     finally:
         if lock:
             lock.close()
-    return result, max(0.0, (sum(spent) - spent[3] - spent[4] - own) / max(1, sum(spent)))
+    noise = max(0.0, (sum(spent) - spent[3] - spent[4] - own) / max(1, sum(spent)))
+    return result, noise, distances
 
 
 # ---- a section ----
@@ -191,10 +206,10 @@ def workload(section, options):
     return f"{section}_{name}", os.path.join(systems.SHAPES, name + ".txt")
 
 
-def write_lines(result, round_number, noise, out):
+def write_lines(result, round_number, noise, distances, out):
     for line in result.stdout.splitlines():
         if line.startswith("{") and line.endswith("}"):
-            out.write(f'{line[:-1]},"round":{round_number},"noise":{noise:.3f}}}\n')
+            out.write(f'{line[:-1]},"round":{round_number},"noise":{noise:.3f},"distances":{distances}}}\n')
     out.flush()
 
 
@@ -224,9 +239,9 @@ def run_section(section, options, out, failures):
         print(f"peers: {section}, round {round_number + 1} of {rounds}, world {world}: {peer}", file=sys.stderr,
               flush=True)
         for _ in range(options.retries + 1):
-            result, noise = timed(*command_of(section, peer, world, case, what), options.timeout)
-            write_lines(result, round_number, noise, out)
+            result, noise, distances = timed(*command_of(section, peer, world, case, what), options.timeout)
+            write_lines(result, round_number, noise, distances, out)
             if result.returncode:
                 failures.add(run, result, options.timeout)
-            if noise <= options.noise or result.returncode:
+            if (noise <= options.noise and not report.has_moved(distances)) or result.returncode:
                 break

@@ -20,6 +20,30 @@ def read(files):
     return lines
 
 
+# Virtual cores are now close to each other and now far apart, as the host places them: a cache line then takes, say,
+# 45 ns or 180 ns, and so do calls between processes. Only what was measured alike is compared.
+TWICE = 2
+
+
+def has_moved(distances):
+    return len(distances) > 1 and min(distances) > 0 and max(distances) >= TWICE * min(distances)
+
+
+def by_distance(lines):
+    """The lines measured with cores close to each other, far apart, or without such a difference: {"near": lines,
+    "far": lines}, or {"": lines}. Where cores moved meanwhile a line belongs nowhere."""
+    steady = [line for line in lines if not has_moved(line.get("distances", []))]
+    known = [distance for line in steady for distance in line.get("distances", []) if distance > 0]
+    if not known or max(known) < TWICE * min(known):
+        return {"": steady}
+    middle = (min(known) * max(known)) ** 0.5
+    places = {"near": [], "far": []}
+    for line in steady:
+        if max(line.get("distances", [0])) > 0:
+            places["near" if max(line["distances"]) < middle else "far"].append(line)
+    return places
+
+
 def size(nbytes):
     return f"{nbytes >> 20} MiB" if nbytes >= M else f"{nbytes >> 10} KiB" if nbytes >= K else f"{nbytes} B"
 
@@ -35,6 +59,11 @@ def typical(samples, noise):
 
 
 def tables(lines, wanted="", noise=0.06):
+    return "\n".join(tables_of(found, place and f", cores {place}", wanted, noise)
+                     for place, found in by_distance(lines).items())
+
+
+def tables_of(lines, place, wanted, noise):
     groups = {}
     for line in lines:
         peers = groups.setdefault((line["case"], line["world"]), {})
@@ -45,7 +74,7 @@ def tables(lines, wanted="", noise=0.06):
         if not case.startswith(wanted):
             continue
         sizes = sorted({nbytes for times in peers.values() for nbytes in times})
-        text += [f"\n**{case}, world {world}** (µs; from 1 MiB: GB/s)\n",
+        text += [f"\n**{case}, world {world}{place}** (µs; from 1 MiB: GB/s)\n",
                  "| peer | " + " | ".join(map(size, sizes)) + " |", "|" + "---|" * (len(sizes) + 1)]
         for peer, times in peers.items():
             cells = [cell(nbytes, times[nbytes], noise) if nbytes in times else "" for nbytes in sizes]
@@ -91,12 +120,17 @@ def bare_times(lines, noise):
     return best
 
 
-Ratio = collections.namedtuple("Ratio", "case world bytes ours way best peer peers_way rounds ratio bare bare_way")
+Ratio = collections.namedtuple("Ratio", "case world cores bytes ours way best peer peers_way rounds ratio bare bare_way")
 
 
 def ratios(lines, noise=0.06):
-    """Our best way over the best peer's best way, for every case, world and size that both have; with the time of
-    the bare exchange, which is no peer, or None."""
+    """Our best way over the best peer's best way, for every case, world, place of the cores and size that both have;
+    with the time of the bare exchange, which is no peer, or None."""
+    found = [ratio for cores, alike in by_distance(lines).items() for ratio in ratios_of(alike, cores, noise)]
+    return sorted(found, key=lambda ratio: (ratio.case, ratio.world, ratio.cores == "far", ratio.bytes))
+
+
+def ratios_of(lines, cores, noise):
     times, bare = {}, bare_times(lines, noise)
     for line in lines:
         case = contest(line)
@@ -112,22 +146,23 @@ def ratios(lines, noise=0.06):
         if ours and others:
             (our_time, our_way), (time, way) = min(ours), min(others)
             rounds = min(len({number for _, _, number in ways[one]}) for one in (our_way, way))
-            found.append(Ratio(case, world, nbytes, our_time, our_way[1], time, *way, rounds, our_time / time,
+            found.append(Ratio(case, world, cores, nbytes, our_time, our_way[1], time, *way, rounds, our_time / time,
                                *bare.get((section_of(case), world, nbytes), (None, None))))
     return found
 
 
 def ratio_table(found):
     has_bare = any(r.bare for r in found)
-    text = ["| case | world | bytes | onesum µs | best peer µs | which | rounds | ratio |"
-            + (" bare µs | which | times bare |" if has_bare else ""), "|---" * (11 if has_bare else 8) + "|"]
+    text = ["| case | world | cores | bytes | onesum µs | best peer µs | which | rounds | ratio |"
+            + (" bare µs | which | times bare |" if has_bare else ""), "|---" * (12 if has_bare else 9) + "|"]
     for r in found:
         bare = f" {r.bare:.2f} | {r.bare_way} | {r.ours / r.bare:.2f} |" if r.bare else " | | |" if has_bare else ""
-        text.append(f"| {r.case} | {r.world} | {r.bytes} | {r.ours:.2f} | {r.best:.2f} | {r.peer} {r.peers_way} | "
+        text.append(f"| {r.case} | {r.world} | {r.cores} | {r.bytes} | {r.ours:.2f} | {r.best:.2f} | {r.peer} {r.peers_way} | "
                     f"{r.rounds} | {r.ratio:.2f}{' **loses**' if r.ratio > 1 else ''} |" + bare)
     if not found:
         return "no case has times of onesum and of another"
-    lost = [f"{r.case} {r.world} x {size(r.bytes)} ({r.ratio:.2f})" for r in found if r.ratio > 1]
+    lost = [f"{r.case} {r.world} x {size(r.bytes)}{r.cores and ', ' + r.cores} ({r.ratio:.2f})" for r in found
+            if r.ratio > 1]
     which = ": " + ", ".join(lost) if lost else ""
     text.append(f"\nonesum is slower than the best of the others in {len(lost)} of {len(found)} cases{which}.")
     return "\n".join(text)
@@ -135,9 +170,9 @@ def ratio_table(found):
 
 def drawable(lines, section, noise=0.06):
     """{world: points, as `onesum bench --compare` reads them}, where there are several sizes. Of every system the way
-    in place; in one process the ways that compete."""
+    in place; in one process the ways that compete. With the cores where they were more often."""
     samples = collections.defaultdict(list)
-    for line in lines:
+    for line in max(by_distance(lines).values(), key=len):
         case = line["case"]
         is_of_section = contest(line) == "inproc" if section == "inproc" else case == section + "_in"
         if is_of_section and (line["peer"] != OURS or case == section + "_in"):

@@ -75,12 +75,28 @@ def check_bare():
           {case: (3.0, "ucx+eager tcp_in_pieces") for case in ("tcp_in", "tcp_out")})
     table = report.ratio_table(found).splitlines()
     rows = [[cell.strip() for cell in row.split("|")[1:-1]] for row in table if row.startswith("|")]
-    check("columns", {len(row) for row in rows}, {11})
-    check("times bare UCX", {row[0]: row[8:] for row in rows if row[0].startswith("tcp")},
+    check("columns", {len(row) for row in rows}, {12})
+    check("times bare UCX", {row[0]: row[9:] for row in rows if row[0].startswith("tcp")},
           {"tcp_in": ["3.00", "ucx+eager tcp_in_pieces", "2.00"],
            "tcp_out": ["3.00", "ucx+eager tcp_in_pieces", "3.00"], "tcp_cubic_in": ["", "", ""]})
     without = [one for one in LINES if not report.is_bare(one["peer"])]
     check("columns without it", "bare" in report.ratio_table(report.ratios(without)), False)
+
+
+def check_distances():
+    """Near 1 µs against 2 µs, far 8 µs against 4 µs; the cores moved during what would be the best of all."""
+    def at(distances, peer, us, round_number):
+        return dict(line(peer, "shm_in", us, round_number=round_number), distances=distances)
+    lines = [at([45, 50], "onesum", 1.0, 0), at([41, 44], "impi", 2.0, 0), at([170, 190], "onesum", 8.0, 1),
+             at([180, 200], "impi", 4.0, 1), at([45, 180], "impi", 0.1, 2), at([0, 0], "impi", 0.1, 3)]
+    check("near and far", [(r.cores, r.ours, r.best, r.ratio) for r in report.ratios(lines)],
+          [("near", 1.0, 2.0, 0.5), ("far", 8.0, 4.0, 2.0)])
+    check("the losers", report.ratio_table(report.ratios(lines)).splitlines()[-1],
+          "onesum is slower than the best of the others in 1 of 2 cases: shm_in 2 x 4 B, far (2.00).")
+    check("its tables", report.tables(lines).count("| onesum |"), 2)
+    check("what is drawn", [p["us_median"] for p in report.drawable(
+        [*lines, at([45, 45], "impi", 3.0, 4), dict(at([45, 45], "impi", 9.0, 4), bytes=8)], "shm")[2]], [1.0, 2.5, 9.0])
+    check("where they stay", [r.cores for r in report.ratios(lines[:2])], [""])
 
 
 def check_tables():
@@ -121,10 +137,11 @@ def check_run():
                   "mpich": f"echo '{figure % ('mpich', 2.0)}'; echo what is not JSON",
                   "impi": systems.in_parallel("sh -c 'echo broken >&2; exit $CODE'", ranks),
                   "ompi4": "sleep 60 & sleep 60"}
-    kept = systems.command, systems.is_ready, measuring.wait_for_quiet
+    kept = systems.command, systems.is_ready, measuring.wait_for_quiet, measuring.distance_of_cores
     systems.command = lambda peer, *_, **__: (behaviours[peer], {})
     systems.is_ready = lambda peer: peer in behaviours
     measuring.wait_for_quiet = lambda lock: None
+    measuring.distance_of_cores = lambda: 50
     options = argparse.Namespace(peers=["mpich", "impi", "ompi4", "gloo"], sizes="4", shapes=None, worlds=[1], rounds=3,
                                  retries=0, noise=1.0, timeout=2)
     measuring.adopt_orphans()
@@ -133,7 +150,7 @@ def check_run():
         with contextlib.redirect_stderr(said):
             measuring.run_section("shm", options, out, failures)
     finally:
-        systems.command, systems.is_ready, measuring.wait_for_quiet = kept
+        systems.command, systems.is_ready, measuring.wait_for_quiet, measuring.distance_of_cores = kept
     lines = [json.loads(text) for text in out.getvalue().splitlines()]
     check("lines", [(one["peer"], one["round"]) for one in lines],
           [(peer, number) for number in range(3) for peer in ("onesum", "mpich")])
@@ -145,7 +162,7 @@ def check_run():
 
 
 def run():
-    for one in (check_ratios, check_bare, check_tables, check_choice, check_run):
+    for one in (check_ratios, check_bare, check_distances, check_tables, check_choice, check_run):
         one()
     print("peers: good")
     return 0

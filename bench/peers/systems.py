@@ -140,6 +140,9 @@ def build(peer):
         shell(f"gcc -O3 -march=native -pthread {SOURCES}/phys.c -o {below('build/phys')}")
 
 
+DISTANCE = [below("build/phys"), "distance"]
+
+
 def set_up(peers):
     """Installs and builds the peers; returns {peer: what went wrong} of those that it could not."""
     failed = {}

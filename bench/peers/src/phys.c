@@ -133,32 +133,46 @@ static void fresh(const char* name, size_t n, int advice) {
 
 /* ---- cache line: two threads bounce one line; one-way = half a round trip ---- */
 static _Alignas(128) atomic_int line;
+static int bounces;
 static void* pong(void* p) {
   (void)p;
   pin(1);
-  for (int i = 0; i < 2000000; i += 2) {
+  for (int i = 0; i < bounces; i += 2) {
     while (atomic_load_explicit(&line, memory_order_acquire) != i + 1);
     atomic_store_explicit(&line, i + 2, memory_order_release);
   }
   return 0;
 }
-static void cacheline(void) {
+/* t: so many means, each of so many ways */
+static void bounce(double* t, int means, int ways) {
+  atomic_store(&line, 0);
+  bounces = means * ways;
   pthread_t th;
   pthread_create(&th, 0, pong, 0);
   pin(0);
-  static double t[20];
   double t0 = now();
-  for (int i = 0; i < 2000000; i += 2) {
+  for (int i = 0; i < bounces; i += 2) {
     atomic_store_explicit(&line, i + 1, memory_order_release);
     while (atomic_load_explicit(&line, memory_order_acquire) != i + 2);
-    if (i % 100000 == 99998) {
+    if (i % ways == ways - 2) {
       double n = now();
-      t[i / 100000] = (n - t0) / 100000;
+      t[i / ways] = (n - t0) / ways;
       t0 = n;
     }
   }
   pthread_join(th, 0);
+}
+static void cacheline(void) {
+  static double t[20];
+  bounce(t, 20, 100000);
   out("cacheline_one_way", 2, 64, t, 20);
+}
+/* Some milliseconds: how far the first two cores are from each other just now. */
+static void distance(void) {
+  static double t[15];
+  bounce(t, 15, 1000);
+  qsort(t, 15, sizeof *t, cmp);
+  printf("%.0f\n", t[7] * 1e3);
 }
 
 /* ---- futex: the same bounce, asleep while waiting; on two cores, and both threads on one core ---- */
@@ -314,7 +328,11 @@ static void tcp(const char* cc, int nonblock) {
   free(buf);
 }
 
-int main(void) {
+int main(int argc, char** argv) {
+  if (argc > 1 && strcmp(argv[1], "distance") == 0) {
+    distance();
+    return 0;
+  }
   size_t ws[] = {256u << 10, 8u << 20, 256u << 20};
   for (int w = 0; w < 3; w++)
     for (int th = 1; th <= 2; th++) {
