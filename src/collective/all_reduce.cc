@@ -13,10 +13,10 @@ namespace onesum::collective {
 namespace {
 
 // By the number of the algorithm.
-constexpr std::array<std::string_view, 10> kNames = {
-    "nccl",     "xring",    "rechd",   "pscpu", "psgpu", "direct", "hierarchical_copy",
-    "exchange", "machines", "doubling"};
-static_assert(kNames.size() == static_cast<std::size_t>(Algorithm::kDoubling) + 1);
+constexpr std::array<std::string_view, 11> kNames = {
+    "nccl",     "xring",    "rechd",    "pscpu", "psgpu", "direct", "hierarchical_copy",
+    "exchange", "machines", "doubling", "pool"};
+static_assert(kNames.size() == static_cast<std::size_t>(Algorithm::kPool) + 1);
 
 }  // namespace
 

@@ -29,6 +29,7 @@ enum class Algorithm : std::uint8_t {
   kExchange,          // "exchange": everyone sends all to everyone
   kMachines,          // "machines": direct, but what a machine's workers have is added up before it leaves it
   kDoubling,          // "doubling": everyone sends all it has to one after the other, each twice as far away
+  kPool,              // "pool": direct, but everyone sends all it has to everyone
 };
 
 std::string_view name_of(Algorithm algorithm) noexcept;

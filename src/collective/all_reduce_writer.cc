@@ -116,7 +116,8 @@ void AllReduceWriter::write(Draft& draft) {
         write_machines(draft, level_, machines_, shard);
         break;
       default:
-        write_shuffle(draft, level_, owners_, shard);
+        write_shuffle(draft, level_, owners_,
+                      scheme_.across == Algorithm::kPool ? Sending::kWhole : Sending::kUnits, shard);
         break;
     }
   }
@@ -208,6 +209,7 @@ void AllReduceWriter::choose_owners() {
       owners_ = owner_group(devices_by_turns(), scheme_.shards, scheme_.inside ? 0 : scheme_.number);
       break;
     case Algorithm::kDirect:
+    case Algorithm::kPool:
       for (const Party& party : level_.parties) owners_.push_back(party.device);
       break;
     case Algorithm::kMachines:

@@ -123,7 +123,7 @@ plan::Plan one_device(const Topology& topology, const Task& task, std::int32_t o
     draft.claim_order("accumulation_fn");
     ByFunction(draft, on).write();
   } else {
-    write_shuffle(draft, level_of_devices(task), std::span(&on, 1), 0);
+    write_shuffle(draft, level_of_devices(task), std::span(&on, 1), Sending::kUnits, 0);
   }
   return std::move(draft).take();
 }

@@ -17,6 +17,13 @@
 //
 // `pscpu` owns by the workers' CPUs, `psgpu` by their devices, `direct` by all parties, one by one; reduction
 // to one device is a shuffle with one owner.
+//
+// `pool` is `direct` with terms that travel whole, to all other workers at once:
+//
+//   party 0   a0 a1 a2 a3 ──► a pool from which everyone takes its unit, and adds it up
+//
+// On one machine a message to all is written once and announced once, whoever reads how much of it: of n
+// workers each sends 2 messages in place of n. By a network it would carry n times the bytes.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +34,11 @@
 
 namespace onesum::collective {
 
+// How terms travel: to each owner its unit, or everything to everybody.
+enum class Sending : std::uint8_t { kUnits, kWhole };
+
 // Writes the shard's lanes, one for each rank. `owners`: the device of each unit of the draft's cut.
-void write_shuffle(Draft& draft, const Level& level, std::span<const std::int32_t> owners,
+void write_shuffle(Draft& draft, const Level& level, std::span<const std::int32_t> owners, Sending sending,
                    std::uint32_t shard);
 
 // The owners of `units` units among `devices`, in turn: groups of equal size that differ from one pack to

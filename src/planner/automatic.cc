@@ -29,11 +29,19 @@ constexpr std::size_t kMostWorkersForExchange = 16;
 constexpr std::size_t kMostBytesForExchange = std::size_t{1} << 20;
 constexpr std::size_t kMostBytesAcrossMachines = std::size_t{1} << 16;
 // On one machine waiting for each other is what costs, which `exchange` does once, and what it writes it
-// writes once for all. Of two workers it sends no more than the others do. Up to these many bytes it was the
+// writes once for all. Up to these many bytes, and where there are not many more to add up, it was the
 // fastest (docs/performance.md), whatever is predicted. Not where it sends or adds more than others: partial
 // sums of several replicas, and 16-bit floats, which everyone adds in 32 bits.
 constexpr std::size_t kMostBytesToWaitOnce = std::size_t{8} << 10;
-constexpr std::size_t kMostBytesOfTwo = std::size_t{2} << 20;
+constexpr std::size_t kMostBytesToAddUp = std::size_t{64} << 10;  // of all workers
+// Two workers send no more by it than by others. Where they share memory it is the fastest at every size
+// where what one writes is far from the other's core, and at most a little slower where it is near. By the
+// network it was up to these many bytes.
+constexpr std::size_t kMostBytesOfTwoByNetwork = std::size_t{2} << 20;
+// Above that `pool` was, of so many workers, up to the bytes that a round of it takes: many messages cost
+// more than to write what nobody but one reads where everybody can.
+constexpr std::size_t kLeastWorkersToPool = 8;
+constexpr std::size_t kMostBytesToPool = std::size_t{256} << 10;
 // By the network every message costs both ends system calls, and nothing is written once for all: of more
 // than two workers on one machine `doubling`, which has the fewest messages, was the fastest up to these
 // many, and above them `rechd`, which has the fewest of those that carry no more than they must. It was not
@@ -109,14 +117,23 @@ bool can_exchange(const collective::Topology& topology, std::size_t workers, std
 // What was measured to be fastest, if it was.
 std::optional<Algorithm> known_best(const collective::Topology& topology, const collective::Task& task,
                                     std::size_t workers, std::size_t bytes) {
-  const bool is_simple = task.replicas.size() == workers && task.replicas.front().element == task.accumulator;
-  if (!is_simple || workers > kMostWorkersForExchange || is_spread(topology)) return std::nullopt;
-  if (workers == 2) return bytes <= kMostBytesOfTwo ? std::optional(Algorithm::kExchange) : std::nullopt;
+  const bool has_one_each = task.replicas.size() == workers;
+  if (!has_one_each || workers > kMostWorkersForExchange || is_spread(topology)) return std::nullopt;
+  const bool widens = task.replicas.front().element != task.accumulator;
+  if (workers == 2) {
+    const bool is_best = !topology.by_network || (!widens && bytes <= kMostBytesOfTwoByNetwork);
+    return is_best ? std::optional(Algorithm::kExchange) : std::nullopt;
+  }
   if (topology.by_network) {
+    if (widens) return std::nullopt;
     if (bytes <= kMostBytesToDouble) return Algorithm::kDoubling;
     return std::has_single_bit(workers) ? std::optional(Algorithm::kHalvingDoubling) : std::nullopt;
   }
-  return bytes <= kMostBytesToWaitOnce ? std::optional(Algorithm::kExchange) : std::nullopt;
+  if (bytes <= kMostBytesToWaitOnce && bytes * workers <= kMostBytesToAddUp) {
+    return widens ? std::nullopt : std::optional(Algorithm::kExchange);
+  }
+  const bool can_pool = workers >= kLeastWorkersToPool && bytes <= kMostBytesToPool;
+  return can_pool ? std::optional(Algorithm::kPool) : std::nullopt;
 }
 
 bool is_better(const Candidate& one, const Candidate& other) {
@@ -186,6 +203,21 @@ std::vector<Candidate> candidates(const collective::Topology& topology, const co
   return ranked;
 }
 
+namespace {
+
+std::string_view why_known_best(Algorithm algorithm) {
+  switch (algorithm) {
+    case Algorithm::kExchange:
+      return "wait for each other once, which is fastest at this size";
+    case Algorithm::kPool:
+      return "send few messages, each to all of them, which is fastest at this size";
+    default:
+      return "send the fewest messages, which is fastest over TCP at this size";
+  }
+}
+
+}  // namespace
+
 std::string reason_of(const std::vector<Candidate>& ranked) {
   const auto in_words = [](const Candidate& candidate) {
     return fmt::format("{} is predicted to take {}", to_string(candidate.scheme),
@@ -198,9 +230,7 @@ std::string reason_of(const std::vector<Candidate>& ranked) {
         "network; ";
   }
   if (ranked.front().is_known_best) {
-    reason = ranked.front().scheme.across != Algorithm::kExchange
-                 ? "workers of one machine send the fewest messages, which is fastest over TCP at this size; "
-                 : "workers of one machine wait for each other once, which is fastest at this size; ";
+    reason = fmt::format("workers of one machine {}; ", why_known_best(ranked.front().scheme.across));
   }
   reason += in_words(ranked.front());
   if (ranked.size() > 1) reason += "; the runner-up " + in_words(ranked[1]);

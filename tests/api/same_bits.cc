@@ -71,7 +71,7 @@ Contents contents_of(DType dtype, std::size_t tensor, std::size_t replica, std::
 std::vector<std::string> algorithms_where(const std::function<bool(bool)>& wanted) {
   const std::vector<std::string> names{
       "nccl",     "rechd",    "pscpu",    "psgpu", "direct", "hierarchical_copy",
-      "exchange", "machines", "doubling", "xring"};
+      "exchange", "machines", "doubling", "pool",  "xring"};
   std::vector<std::string> all;
   const auto is_ring = [](const std::string& name) { return name == "xring"; };
   for (const std::string& name : names) {

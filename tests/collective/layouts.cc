@@ -110,7 +110,8 @@ std::vector<Scheme> all_schemes() {
                                 Algorithm::kHierarchicalCopy,
                                 Algorithm::kExchange,
                                 Algorithm::kMachines,
-                                Algorithm::kDoubling};
+                                Algorithm::kDoubling,
+                                Algorithm::kPool};
   std::vector<Scheme> schemes;
   for (const Algorithm across : kAll) {
     Scheme scheme;

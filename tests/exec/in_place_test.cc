@@ -47,10 +47,17 @@ std::string words_of(const plan::Plan& plan) {
 }
 
 TEST(InPlace, ChangesNoMessage) {
-  constexpr Algorithm kAll[] = {
-      Algorithm::kNccl,           Algorithm::kRing,    Algorithm::kHalvingDoubling,  Algorithm::kShuffleHosts,
-      Algorithm::kShuffleDevices, Algorithm::kDirect,  Algorithm::kHierarchicalCopy, Algorithm::kExchange,
-      Algorithm::kMachines,       Algorithm::kDoubling};
+  constexpr Algorithm kAll[] = {Algorithm::kNccl,
+                                Algorithm::kRing,
+                                Algorithm::kHalvingDoubling,
+                                Algorithm::kShuffleHosts,
+                                Algorithm::kShuffleDevices,
+                                Algorithm::kDirect,
+                                Algorithm::kHierarchicalCopy,
+                                Algorithm::kExchange,
+                                Algorithm::kMachines,
+                                Algorithm::kDoubling,
+                                Algorithm::kPool};
   std::vector<std::optional<Algorithm>> insides{std::nullopt};
   for (const Algorithm inside : kAll) insides.emplace_back(inside);
   for (const std::int32_t workers : {2, 3, 4, 5}) {

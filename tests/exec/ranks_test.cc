@@ -158,8 +158,8 @@ void run_and_expect(Ranks& ranks, const plan::Plan& plan, std::size_t elements, 
 }
 
 constexpr Algorithm kAlgorithms[] = {
-    Algorithm::kExchange,       Algorithm::kDirect,   Algorithm::kRing,    Algorithm::kHalvingDoubling,
-    Algorithm::kShuffleDevices, Algorithm::kMachines, Algorithm::kDoubling};
+    Algorithm::kExchange,       Algorithm::kDirect,   Algorithm::kRing,     Algorithm::kHalvingDoubling,
+    Algorithm::kShuffleDevices, Algorithm::kMachines, Algorithm::kDoubling, Algorithm::kPool};
 
 // Each follows on the others over the same transports: who is late reads what an earlier call has sent.
 TEST(Ranks, CallsOfEveryKindOneAfterTheOther) {

@@ -64,7 +64,7 @@ std::vector<Plan> algorithm_bases() {
   for (const char* name :
        {"nccl", "xring", "rechd", "pscpu", "psgpu", "direct", "hierarchical_copy", "exchange", "nccl/xring",
         "xring/direct", "pscpu/pscpu", "nccl/rechd", "nccl/hierarchical_copy", "machines", "nccl/machines",
-        "doubling", "nccl/doubling"}) {
+        "doubling", "nccl/doubling", "pool", "nccl/pool"}) {
     const bool half = plans.size() % 4 < 2;
     plans.push_back(all_reduce(six, task_of(6, half, !half), *collective::scheme_named(name, 2)));
     plans.push_back(all_reduce(five, task_of(5, !half, half), *collective::scheme_named(name, 1)));

@@ -68,7 +68,7 @@ TEST(Automatic, PutsTheFastestFirst) {
 // halving-doubling, until there are so many that sending them one by one takes longer.
 TEST(Automatic, WeighsHopsAgainstMessages) {
   EXPECT_EQ(rank(8, 1, 1).front().scheme.across, Algorithm::kExchange);
-  EXPECT_EQ(rank(8, 1, 1 << 15).front().scheme.across, Algorithm::kDirect);
+  EXPECT_EQ(rank(8, 1, 1 << 17).front().scheme.across, Algorithm::kDirect);
   EXPECT_EQ(rank(250, 1, 1).front().scheme.across, Algorithm::kHalvingDoubling);
   EXPECT_FALSE(has(rank(300, 1, 1), Algorithm::kDirect));
   EXPECT_FALSE(has(rank(300, 1, 1), Algorithm::kExchange));
@@ -96,14 +96,15 @@ std::set<std::string> names_of(const std::vector<Candidate>& ranked) {
 TEST(Automatic, WaitsOnceWhereThatIsFastest) {
   const auto best = [](const std::vector<Candidate>& ranked) { return to_string(ranked.front().scheme); };
   constexpr std::size_t kKiB = 1 << 8;  // of float32
-  for (const std::int32_t workers : {3, 8, 16}) {
+  for (const std::int32_t workers : {3, 7}) {
     EXPECT_EQ(best(rank(workers, 1, 8 * kKiB)), "nccl/exchange") << workers;
     EXPECT_EQ(best(rank(workers, 1, 8 * kKiB + 1)), "nccl/direct") << workers;
     EXPECT_EQ(best(rank(workers, 3, 8 * kKiB)), "nccl/direct") << workers;
   }
+  EXPECT_EQ(best(rank(8, 1, 8 * kKiB)), "nccl/exchange");
+  EXPECT_EQ(best(rank(16, 1, 4 * kKiB)), "nccl/exchange");
   EXPECT_FALSE(has(rank(17, 1, 1), Algorithm::kExchange));
-  EXPECT_EQ(best(rank(2, 1, 2048 * kKiB)), "nccl/exchange");
-  EXPECT_FALSE(has(rank(2, 1, 2048 * kKiB + 1), Algorithm::kExchange));
+  EXPECT_EQ(best(rank(2, 1, 1 << 24)), "nccl/exchange");
   EXPECT_EQ(best(rank_on({0, 1}, 1, 64 * kKiB)), "nccl/rechd");
   EXPECT_FALSE(has(rank_on({0, 1}, 1, 2048 * kKiB), Algorithm::kExchange));
   EXPECT_NE(reason_of(rank(2, 1, 1 << 18)).find("wait for each other once"), std::string::npos);
@@ -112,11 +113,40 @@ TEST(Automatic, WaitsOnceWhereThatIsFastest) {
   collective::Task halves = task_of(2);
   halves.output = Element::kBFloat16;
   for (collective::Source& replica : halves.replicas) replica.element = Element::kBFloat16;
-  EXPECT_NE(best(candidates(topology_of(2, 1), halves, 512 * kKiB, {}, {})), "nccl/exchange");
+  EXPECT_EQ(best(candidates(topology_of(2, 1), halves, 512 * kKiB, {}, {})), "nccl/exchange");
+  collective::Topology by_network = topology_of(2, 1);
+  by_network.by_network = true;
+  EXPECT_EQ(best(candidates(by_network, task_of(2), 2048 * kKiB, {}, {})), "nccl/exchange");
+  EXPECT_FALSE(has(candidates(by_network, task_of(2), 2048 * kKiB + 1, {}, {}), Algorithm::kExchange));
+  EXPECT_NE(best(candidates(by_network, halves, 512 * kKiB, {}, {})), "nccl/exchange");
   CommunicationOptions options;
   options.numerics = Numerics::kFast;
   options.implementation = Implementation::kRing;
   EXPECT_EQ(best(rank(2, 1, 1, options)), "nccl/xring");
+}
+
+// Many workers on one machine, from where they no longer add up everything by themselves.
+TEST(Automatic, PoolsWhatManyWorkersHave) {
+  const auto best = [](const std::vector<Candidate>& ranked) { return to_string(ranked.front().scheme); };
+  constexpr std::size_t kKiB = 1 << 8;  // of float32
+  EXPECT_EQ(best(rank(8, 1, 8 * kKiB + 1)), "nccl/pool");
+  EXPECT_EQ(best(rank(16, 1, 4 * kKiB + 1)), "nccl/pool");
+  for (const std::int32_t workers : {8, 13, 16}) {
+    EXPECT_EQ(best(rank(workers, 1, 256 * kKiB)), "nccl/pool") << workers;
+    EXPECT_EQ(best(rank(workers, 1, 256 * kKiB + 1)), "nccl/direct") << workers;
+    EXPECT_FALSE(has(rank(workers, 2, 64 * kKiB), Algorithm::kPool)) << workers;
+  }
+  EXPECT_FALSE(has(rank(7, 1, 64 * kKiB), Algorithm::kPool));
+  EXPECT_FALSE(has(rank(17, 1, 64 * kKiB), Algorithm::kPool));
+  EXPECT_FALSE(has(rank_on({0, 0, 0, 0, 1, 1, 1, 1}, 1, 64 * kKiB), Algorithm::kPool));
+  collective::Topology by_network = topology_of(8, 1);
+  by_network.by_network = true;
+  EXPECT_FALSE(has(candidates(by_network, task_of(8), 64 * kKiB, {}, {}), Algorithm::kPool));
+  EXPECT_NE(reason_of(rank(8, 1, 64 * kKiB)).find("few messages"), std::string::npos);
+  collective::Task halves = task_of(8);
+  halves.output = Element::kBFloat16;
+  for (collective::Source& replica : halves.replicas) replica.element = Element::kBFloat16;
+  EXPECT_EQ(best(candidates(topology_of(8, 1), halves, 64 * kKiB, {}, {})), "nccl/pool");
 }
 
 // Where workers of one machine speak over TCP.

@@ -89,8 +89,8 @@ TEST(Specs, OfValuesAreCheckedToo) {
 
 TEST(Algorithms, AreLevelsAndPairsOfThem) {
   const std::vector<std::string> levels{
-      "nccl",     "xring",    "rechd",   "pscpu", "psgpu", "direct", "hierarchical_copy",
-      "exchange", "machines", "doubling"};
+      "nccl",     "xring",    "rechd",    "pscpu", "psgpu", "direct", "hierarchical_copy",
+      "exchange", "machines", "doubling", "pool"};
   EXPECT_NO_THROW(check_algorithm("auto", "x"));
   for (const std::string& inside : levels) {
     EXPECT_NO_THROW(check_algorithm(inside, "x"));

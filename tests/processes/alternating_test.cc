@@ -31,7 +31,7 @@ class Caller {
  public:
   Caller(const Side& side, std::uint64_t seed) : side_(side), random_(seed) {
     for (const char* spec :
-         {"auto", "exchange", "doubling", "direct", "nccl/rechd", "xring", "hierarchical_copy"})
+         {"auto", "exchange", "doubling", "direct", "pool", "nccl/rechd", "xring", "hierarchical_copy"})
       sums_.emplace_back(new MultiWorkerAllReduce(side.ops(spec)));
   }
 

@@ -19,7 +19,8 @@ const std::vector<std::string>& all_specs() {
                                                  "nccl/pscpu#2", "pscpu/pscpu#2",
                                                  "xring/direct", "hierarchical_copy",
                                                  "exchange",     "nccl/exchange",
-                                                 "doubling",     "nccl/doubling"};
+                                                 "doubling",     "nccl/doubling",
+                                                 "pool",         "nccl/pool"};
   return specs;
 }
 

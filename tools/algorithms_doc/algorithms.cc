@@ -24,6 +24,11 @@ constexpr Algorithm kOverDevices[] = {
     {"exchange", 1, "Everyone sends all it has to every other worker, and adds up everything for itself.",
      "Small tensors of few workers, and of two workers up to some MiB: one message deep, which nothing else "
      "is. What a worker sends grows with the number of workers; over shared memory it is written once."},
+    {"pool", 1,
+     "Every device owns a piece, as in `direct`, but everyone sends all it has to everyone, which on one "
+     "machine is written and announced once; the owners add up their pieces and send the sums to everyone.",
+     "Small and medium tensors of many workers on one machine: of n workers each sends 2 messages in place "
+     "of n. Over a network it would carry as many bytes as `exchange`."},
     {"doubling", 1,
      "Recursive doubling: partners exchange all that they have added up so far, each time with one twice as "
      "far away. Devices beyond the largest power of two do so among themselves, send what they have to the "
@@ -67,8 +72,11 @@ constexpr Algorithm kOverWorkers[] = {
     {"nccl/doubling", 1, "Doubling between workers, each of which brings its replicas' terms.",
      "Small tensors of more than two workers over TCP: what `auto` takes up to 16 KiB for those of one "
      "machine."},
+    {"nccl/pool", 1, "Every worker owns a piece, and sends its terms of all pieces to all others at once.",
+     "Eight to sixteen workers of one machine, up to 256 KiB: what `auto` takes for them where `exchange` "
+     "has too much to add up."},
     {"nccl/exchange", 1, "Every worker gets the terms of all others, and adds up everything.",
-     "Small tensors of few workers, and of two workers of one machine up to 2 MiB: what `auto` takes for "
+     "Small tensors of few workers, and all of two workers of one machine: what `auto` takes for "
      "them."},
 };
 
