@@ -32,7 +32,7 @@ constexpr std::size_t kMostBytesAcrossMachines = std::size_t{1} << 16;
 // writes once for all. Up to these many bytes, and where there are not many more to add up, it was the
 // fastest (docs/performance.md), whatever is predicted. Not where it sends or adds more than others: partial
 // sums of several replicas, and 16-bit floats, which everyone adds in 32 bits.
-constexpr std::size_t kMostBytesToWaitOnce = std::size_t{8} << 10;
+constexpr std::size_t kMostBytesToWaitOnce = std::size_t{16} << 10;
 constexpr std::size_t kMostBytesToAddUp = std::size_t{64} << 10;  // of all workers
 // Two workers send no more by it than by others. Where they share memory it is the fastest at every size
 // where what one writes is far from the other's core, and at most a little slower where it is near. By the

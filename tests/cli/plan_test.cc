@@ -350,9 +350,9 @@ TEST(Plan, ExplainsBesideThePlan) {
 // What is said of many packs is said once.
 TEST(Plan, GroupsPacksThatAreAlike) {
   const ToolRun run =
-      run_tool("plan --spec pscpu:64k:direct -n 2 --devices 1 --shapes bench/shapes/resnet50.txt");
+      run_tool("plan --spec pscpu:64k:auto -n 3 --devices 1 --shapes bench/shapes/resnet50.txt");
   ASSERT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_THAT(run.out, AllOf(HasSubstr("\n# packs 0 to 115 = r0 + r1\n"),
+  EXPECT_THAT(run.out, AllOf(HasSubstr("\n# packs 0 to 115 = (r0 + r1) + r2\n"),
                              HasSubstr("\n# packs 0 to 114: 64 to 16384 elements in 1 chunk\n"),
                              HasSubstr("\n# pack 115: 25391104 elements in ")));
 }

@@ -96,11 +96,13 @@ std::set<std::string> names_of(const std::vector<Candidate>& ranked) {
 TEST(Automatic, WaitsOnceWhereThatIsFastest) {
   const auto best = [](const std::vector<Candidate>& ranked) { return to_string(ranked.front().scheme); };
   constexpr std::size_t kKiB = 1 << 8;  // of float32
-  for (const std::int32_t workers : {3, 7}) {
-    EXPECT_EQ(best(rank(workers, 1, 8 * kKiB)), "nccl/exchange") << workers;
-    EXPECT_EQ(best(rank(workers, 1, 8 * kKiB + 1)), "nccl/direct") << workers;
-    EXPECT_EQ(best(rank(workers, 3, 8 * kKiB)), "nccl/direct") << workers;
+  for (const std::int32_t workers : {3, 4}) {
+    EXPECT_EQ(best(rank(workers, 1, 16 * kKiB)), "nccl/exchange") << workers;
+    EXPECT_EQ(best(rank(workers, 1, 16 * kKiB + 1)), "nccl/direct") << workers;
+    EXPECT_EQ(best(rank(workers, 3, 16 * kKiB)), "nccl/direct") << workers;
   }
+  EXPECT_EQ(best(rank(7, 1, 9 * kKiB)), "nccl/exchange");
+  EXPECT_EQ(best(rank(7, 1, 10 * kKiB)), "nccl/direct");
   EXPECT_EQ(best(rank(8, 1, 8 * kKiB)), "nccl/exchange");
   EXPECT_EQ(best(rank(16, 1, 4 * kKiB)), "nccl/exchange");
   EXPECT_FALSE(has(rank(17, 1, 1), Algorithm::kExchange));
