@@ -30,18 +30,19 @@ def has_moved(distances):
 
 
 def by_distance(lines):
-    """The lines measured with cores close to each other, far apart, or without such a difference: {"near": lines,
-    "far": lines}, or {"": lines}. Where cores moved meanwhile a line belongs nowhere."""
+    """The lines measured with cores close to each other, far apart, or where that is not known: {"near": lines,
+    "far": lines, "": lines}; of cores that stay where they are {"": lines}. Where cores moved meanwhile a line belongs
+    nowhere."""
     steady = [line for line in lines if not has_moved(line.get("distances", []))]
     known = [distance for line in steady for distance in line.get("distances", []) if distance > 0]
     if not known or max(known) < TWICE * min(known):
         return {"": steady}
     middle = (min(known) * max(known)) ** 0.5
-    places = {"near": [], "far": []}
+    places = {"near": [], "far": [], "": []}
     for line in steady:
-        if max(line.get("distances", [0])) > 0:
-            places["near" if max(line["distances"]) < middle else "far"].append(line)
-    return places
+        distance = max(line.get("distances", [0]))
+        places["" if distance == 0 else "near" if distance < middle else "far"].append(line)
+    return {place: found for place, found in places.items() if found}
 
 
 def size(nbytes):

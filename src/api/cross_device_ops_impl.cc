@@ -28,7 +28,7 @@ constexpr std::chrono::minutes kDefaultTimeout{30};
 planner::Placement placement_of(const Cluster& cluster, const planner::Policy& policy) {
   const Cluster::State& state = cluster.state();
   const bool has_others = state.session != nullptr;
-  const bool by_network = has_others && state.session->community()->transport == TransportChoice::kTcp;
+  const bool by_network = has_others && is_network(state.session->community()->transport);
   std::vector<Device> others = state.hosts;
   others.insert(others.end(), state.gpus.begin(), state.gpus.end());
   const bool share_gpus = !has_others && !state.has_own_gpus && state.workers.size() > 1;

@@ -46,8 +46,7 @@ class TransportMaker {
       : request_(request),
         epoch_(epoch),
         limits_(limits_of({request.is_near.size(), request.is_spread, request.outbox_bytes,
-                           request.choice == TransportChoice::kTcp || request.choice == TransportChoice::kUcx,
-                           request.is_crowded})) {
+                           is_network(request.choice), request.is_crowded})) {
     for (int r = 0; r < epoch.size(); ++r) is_near_.push_back(is_near(r));
   }
 

@@ -58,25 +58,25 @@ struct Look {
 // Addressed without a call of the loader, in shared libraries too: a few bytes that it has in reserve.
 [[gnu::tls_model("initial-exec")]] constinit thread_local Look last;
 
+std::uint64_t rate_of(Clock::duration passed, std::uint64_t counted) noexcept {
+  return (static_cast<std::uint64_t>(passed.count()) << kFraction) / counted;
+}
+
 [[gnu::noinline]] Clock::time_point look() noexcept {
   if (!can_count_ticks) return Clock::now();
   const std::uint64_t before = ticks();
   const Clock::time_point time = Clock::now();
   const std::uint64_t count = ticks();
-  if (count - before > kMostTicksOfALook) {
-    last = {};
-    return time;
-  }
+  // What was counted so far may be ahead of the system by as much as the rate was off.
+  const Clock::time_point found = std::max(time, last.at(last.valid_for));
+  if (count - before > kMostTicksOfALook) return found;
   const Clock::duration passed = time - last.time;
   if (last.ticks == 0 || count <= last.ticks || passed > kMostToLearn) {
-    last = {count, time, 0, 0};
-    return time;
+    last = {count, found, 0, 0};
+  } else if (passed >= kLeastToLearn) {
+    last = {count, found, rate_of(passed, count - last.ticks), kTicksPerLook};
   }
-  if (passed < kLeastToLearn) return std::max(time, last.at(last.valid_for));
-  const std::uint64_t rate = (static_cast<std::uint64_t>(passed.count()) << kFraction) / (count - last.ticks);
-  // What was counted so far may be ahead of the system by as much as the rate was off.
-  last = {count, std::max(time, last.at(last.valid_for)), rate, kTicksPerLook};
-  return last.time;
+  return found;
 }
 
 }  // namespace

@@ -7,7 +7,7 @@ namespace onesum {
 
 using Clock = std::chrono::steady_clock;
 
-// As Clock::now(), to some tens of nanoseconds, in half the time: a small call looks twice.
+// As Clock::now(), mostly to some tens of nanoseconds, in half the time: a small call looks twice.
 Clock::time_point now() noexcept;
 
 }  // namespace onesum

@@ -22,6 +22,11 @@ namespace onesum {
 // What carries tensors between workers.
 enum class TransportChoice : std::uint8_t { kAuto, kShm, kTcp, kUcx };
 
+// Whether workers of one machine do not share memory by it.
+inline bool is_network(TransportChoice choice) noexcept {
+  return choice == TransportChoice::kTcp || choice == TransportChoice::kUcx;
+}
+
 // "auto", "shm", "tcp", "ucx"
 std::string_view to_string(TransportChoice choice) noexcept;
 

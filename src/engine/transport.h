@@ -37,7 +37,7 @@ inline constexpr std::size_t kMessageHeader = 64;
 // Of one copy of an outbox. All ranks of a transport have the same.
 struct Limits {
   std::size_t bytes = 0;       // of one beat, headers included
-  std::uint32_t messages = 0;  // in one beat
+  std::uint32_t messages = 0;  // in one beat: to one rank, and to several of them in common
   unsigned phases = 2;         // copies
   std::size_t room = 0;        // of a copy in shared memory, as NearBoxes says: at least bytes, or 0
   // As bytes, of the common outbox, where all ranks are near each other. 0: not all of them are, and what

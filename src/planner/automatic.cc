@@ -114,11 +114,14 @@ bool can_exchange(const collective::Topology& topology, std::size_t workers, std
          bytes * (workers - 1) <= (is_spread(topology) ? kMostBytesAcrossMachines : kMostBytesForExchange);
 }
 
-// What was measured to be fastest, if it was.
+// What was measured to be fastest on CPUs, if it was.
 std::optional<Algorithm> known_best(const collective::Topology& topology, const collective::Task& task,
                                     std::size_t workers, std::size_t bytes) {
   const bool has_one_each = task.replicas.size() == workers;
-  if (!has_one_each || workers > kMostWorkersForExchange || is_spread(topology)) return std::nullopt;
+  const bool has_gpus = std::ranges::any_of(
+      task.replicas, [&](const collective::Source& replica) { return topology.is_gpu(replica.device); });
+  if (!has_one_each || has_gpus || workers > kMostWorkersForExchange || is_spread(topology))
+    return std::nullopt;
   const bool widens = task.replicas.front().element != task.accumulator;
   if (workers == 2) {
     const bool is_best = !topology.by_network || (!widens && bytes <= kMostBytesOfTwoByNetwork);

@@ -250,39 +250,47 @@ TEST_P(TransportConformance, AnotherTokenIsAMismatch) {
       "");
 }
 
-// Rank 0 is in another call, whose message lies where rank 1 does not look: one of the two is common.
+// Rank 0 waits for two that are in another call, whose messages lie where it does not look: either theirs or
+// those that it waits for are common.
 TEST_P(TransportConformance, AnotherTokenElsewhereIsAMismatch) {
+  const auto wait_for_strangers = [](Rank& self, const std::vector<Place>& places) {
+    Transport& transport = self.transport();
+    const Beat beat{0, 1};
+    transport.begin(beat, places);
+    for (const Place& place : places) {
+      Arrival arrival = Arrival::kNotYet;
+      const auto ask = [&] { return (arrival = transport.arrival(beat, place)) != Arrival::kNotYet; };
+      self.await(ask, Waiting::kSleep, "a message of another call");
+      self.require(arrival == Arrival::kMismatch, "wrong answer");
+      self.require(transport.arrival(beat, place) == arrival, "the answer changed");
+    }
+  };
+  const auto place_of = [](Rank& self, int peer, bool is_common) {
+    Place place = small_place(peer);
+    if (is_common && self.transport().near_boxes(peer).has_common) place.box = Box::kCommon;
+    return place;
+  };
   for (const bool is_common_sent : {false, true}) {
-    EXPECT_EQ(run(2, kSmallLimits,
-                  [is_common_sent](Rank& self) {
-                    Player player(self, Waiting::kSleep);
-                    Transport& transport = self.transport();
-                    const int peer = 1 - self.number();
-                    Place place = small_place(peer);
-                    if (is_common_sent == (self.number() == 0) && transport.near_boxes(peer).has_common) {
-                      place.box = Box::kCommon;
-                    }
-                    if (self.number() == 0) {
-                      const Beat beat{0, 2};
-                      transport.begin(beat, {});
-                      self.await([&] { return player.try_send(beat, place); }, Waiting::kSleep, "leave");
-                      self.await([&] { return transport.is_flushed(); }, Waiting::kSleep, "the flush");
-                    } else {
-                      const Beat beat{0, 1};
-                      transport.begin(beat, {&place, 1});
-                      Arrival arrival = Arrival::kNotYet;
-                      const auto ask = [&] {
-                        return (arrival = transport.arrival(beat, place)) != Arrival::kNotYet;
-                      };
-                      self.await(ask, Waiting::kSleep, "a message of another call");
-                      self.require(arrival == Arrival::kMismatch, "wrong answer");
-                      self.require(transport.arrival(beat, place) == arrival, "the answer changed");
-                    }
-                    self.meet();
-                    self.require(self.quit(), "cannot quit");
-                    self.meet();
-                  }),
-              "");
+    const auto script = [&](Rank& self) {
+      if (self.number() == 0) {
+        const std::vector<Place> places = {place_of(self, 1, !is_common_sent),
+                                           place_of(self, 2, !is_common_sent)};
+        self.meet();  // both are there when it looks for the first time
+        wait_for_strangers(self, places);
+      } else {
+        Player player(self, Waiting::kSleep);
+        const Place place = place_of(self, 0, is_common_sent);
+        const Beat beat{0, 2};
+        self.transport().begin(beat, {});
+        self.await([&] { return player.try_send(beat, place); }, Waiting::kSleep, "leave");
+        self.await([&] { return self.transport().is_flushed(); }, Waiting::kSleep, "the flush");
+        self.meet();
+      }
+      self.meet();
+      self.require(self.quit(), "cannot quit");
+      self.meet();
+    };
+    EXPECT_EQ(run(3, kSmallLimits, script), "");
   }
 }
 

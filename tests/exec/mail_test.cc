@@ -359,8 +359,8 @@ TEST(Mail, TheCommonBoxIsNotLargerThanTheOthersUnlessItIsSaidToBe) {
     deal_and_expect(plan, tables, limits, {0, 0, 1, 1, 1});
   }
   const std::vector<PackTable> both_halves{{{{512, 0, 1}}, {}, 1}};
-  const auto rounds = [&](const engine::Limits& limits) {
-    return rounds_of(plan, messages_of(plan), both_halves, limits).size();
+  const auto rounds = [&](const engine::Limits& other) {
+    return rounds_of(plan, messages_of(plan), both_halves, other).size();
   };
   EXPECT_GT(rounds({64 + 1024, 8, 4}), 1U);
   EXPECT_EQ(rounds({.bytes = 64 + 1024, .messages = 8, .phases = 4, .common_bytes = 2 * (64 + 1024)}), 1U);

@@ -181,6 +181,27 @@ TEST(FailureOfProcesses, CallsInAnotherOrderAreDescribed) {
   expect_same_verdict(ends, -1, {"invalid_argument", "call differently", "[10]", "[20]", "call 6"});
 }
 
+// What goes to all and what goes to one are announced in different places: here both calls are known to all,
+// and two workers of four are in each.
+TEST(FailureOfProcesses, HalvesInAnotherOrderAreDescribed) {
+  const std::vector<WorkerEnd> ends = run_workers(4, [&](int rank) {
+    const Cluster cluster = Cluster::from_environment();
+    MultiWorkerAllReduce ops(worker_names(cluster.size()), kDevices, AllReduceSpecs("exchange:4k:direct"), 0,
+                             0, 10, cluster);
+    const auto reduce = [&](std::size_t elements) {
+      const PerReplica value = replicas(rank, 1, DType::kFloat32, elements, 1);
+      ops.reduce(ReduceOp::kSum, value, Destination(value));
+    };
+    for (int i = 0; i < 2; ++i) {
+      reduce(1000);
+      reduce(4000);
+    }
+    reduce(rank < 2 ? 1000 : 4000);
+    return std::string("no error");
+  });
+  expect_same_verdict(ends, -1, {"invalid_argument", "call differently", "[1000]", "[4000]"});
+}
+
 TEST(FailureOfProcesses, PoliciesThatDifferAreDescribed) {
   const std::vector<WorkerEnd> ends = run_workers(3, [&](int rank) {
     const Cluster cluster = Cluster::from_environment();

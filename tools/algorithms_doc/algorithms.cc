@@ -76,7 +76,7 @@ constexpr Algorithm kOverWorkers[] = {
      "Eight to sixteen workers of one machine, up to 256 KiB: what `auto` takes for them where `exchange` "
      "has too much to add up."},
     {"nccl/exchange", 1, "Every worker gets the terms of all others, and adds up everything.",
-     "Small tensors of few workers, and all of two workers of one machine: what `auto` takes for "
+     "Small tensors of few workers, and all of two workers that share memory: what `auto` takes for "
      "them."},
 };
 

@@ -109,8 +109,10 @@ void FaultyTransport::corrupt(const Beat& beat, const Place& place) {
 
 Arrival FaultyTransport::arrival(const Beat& beat, const Place& place) {
   const Arrival arrival = inner_->arrival(beat, place);
-  if (arrival == Arrival::kHere && counted(beat).arrived.emplace(place.peer, place.number).second)
+  if (arrival == Arrival::kHere &&
+      counted(beat).arrived.emplace(place.peer, is_common(place.box), place.number).second) {
     count(beat);
+  }
   return arrival;
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <set>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -63,7 +64,7 @@ class FaultyTransport final : public Transport {
  private:
   struct Counted {  // of a beat under way
     std::uint64_t operations = 0;
-    std::set<std::pair<int, std::uint32_t>> arrived;  // peers and numbers
+    std::set<std::tuple<int, bool, std::uint32_t>> arrived;  // peers, whether they are common, numbers
   };
 
   Counted& counted(const Beat& beat) noexcept { return beats_[beat.number % beats_.size()]; }

@@ -1,7 +1,6 @@
 #include "engine/shm/shm_transport.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <string>
 #include <utility>
@@ -115,7 +114,7 @@ void ShmTransport::begin(const Beat& beat, std::span<const Place> incoming) {
   Open& open = open_[phase_of(beat.number)];
   open.beat = beat.number;
   open.token = beat.token;
-  open.stranger = -1;
+  open.has_stranger = false;
   open.incoming = incoming;
   open.has_noticed = false;
 }
@@ -162,7 +161,8 @@ Arrival ShmTransport::arrival(const Beat& beat, const Place& place) {
   // Acquire: payload and token were written before.
   const std::uint64_t found = looked_at.beat_after.load(std::memory_order_acquire);
   if (found <= beat.number) {
-    return open_[phase_of(beat.number)].stranger == place.peer ? Arrival::kMismatch : Arrival::kNotYet;
+    const Open& open = open_[phase_of(beat.number)];
+    return open.has_stranger && is_stranger(open, place.peer) ? Arrival::kMismatch : Arrival::kNotYet;
   }
   // Where ranks answer each other this is all that they ever look at: `finished` stays in its owner's cache.
   Seen& other = seen(place.peer);
@@ -192,14 +192,18 @@ bool ShmTransport::arm() {
   return !has_message && !has_copy;
 }
 
-// Whether what the peer has sent first in the beat, to this rank or to all, is of another call. Where ranks
-// are in different calls they need not look for each other's messages in the same lines.
+// Whether something that the peer has sent in the beat, to this rank or to all, is of another call. Where
+// ranks are in different calls they need not look for each other's messages in the same lines.
 bool ShmTransport::is_stranger(const Open& open, int peer) noexcept {
   const Ends& its = ends(peer, phase_of(open.beat));
-  return std::ranges::any_of(std::array{its.incoming, its.common_incoming}, [&](const Line* first) {
-    const std::uint64_t found = first->beat_after.load(std::memory_order_acquire);
-    return found > open.beat && first->token.load(std::memory_order_relaxed) != open.token;
-  });
+  for (const Line* const first : {its.incoming, its.common_incoming}) {
+    for (std::uint32_t number = 0; number < limits().messages; ++number) {
+      const Line& looked_at = line(first, number);
+      const std::uint64_t found = looked_at.beat_after.load(std::memory_order_seq_cst);
+      if (found > open.beat && looked_at.token.load(std::memory_order_relaxed) != open.token) return true;
+    }
+  }
+  return false;
 }
 
 // Whether a message of a beat under way is there that no arm() has seen, or can never come. Each is worth
@@ -214,7 +218,7 @@ bool ShmTransport::notice_messages() noexcept {
       const Line& looked_at = incoming_line(open.beat, place);
       if (looked_at.beat_after.load(std::memory_order_seq_cst) <= open.beat) {
         if (!is_stranger(open, place.peer)) continue;
-        open.stranger = place.peer;
+        open.has_stranger = true;
       }
       open.is_noticed[i] = true;
       is_new = true;

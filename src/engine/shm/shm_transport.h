@@ -76,7 +76,7 @@ class ShmTransport final : public Transport {
   struct Open {  // a beat under way
     std::uint64_t beat = 0;
     std::uint64_t token = 0;
-    int stranger = -1;  // a rank whose messages arm() has found to be another call's
+    bool has_stranger = false;  // arm() has found some rank's messages to be another call's
     std::span<const Place> incoming;
     bool has_noticed = false;      // arm() has looked,
     std::vector<bool> is_noticed;  // and has seen these of them
