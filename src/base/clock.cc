@@ -23,13 +23,13 @@ bool has_constant_ticks() noexcept {
   return __get_cpuid(kPowerManagement, &eax, &ebx, &ecx, &edx) != 0 && (edx & kInvariantTicks) != 0;
 }
 
-const bool can_count_ticks = has_constant_ticks();
+const bool kCanCountTicks = has_constant_ticks();
 
 std::uint64_t ticks() noexcept { return __rdtsc(); }
 
 #else
 
-constexpr bool can_count_ticks = false;
+constexpr bool kCanCountTicks = false;
 
 std::uint64_t ticks() noexcept { return 0; }
 
@@ -63,7 +63,7 @@ std::uint64_t rate_of(Clock::duration passed, std::uint64_t counted) noexcept {
 }
 
 [[gnu::noinline]] Clock::time_point look() noexcept {
-  if (!can_count_ticks) return Clock::now();
+  if (!kCanCountTicks) return Clock::now();
   const std::uint64_t before = ticks();
   const Clock::time_point time = Clock::now();
   const std::uint64_t count = ticks();
