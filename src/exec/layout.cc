@@ -55,7 +55,8 @@ Turns turns_of(const Boxes& boxes) {
     room = std::max(room, near.room);
     tiny = std::max(tiny, near.tiny_bytes);
   }
-  const bool is_elsewhere = tiny > 0 && boxes.fullest <= room_of(tiny);  // or hardly longer
+  // Where messages are announced, but for a few that are hardly longer and gain nothing from turns.
+  const bool is_elsewhere = tiny > 0 && boxes.fullest <= room_of(tiny);
   if (boxes.fullest == 0 || is_elsewhere || room < 2 * boxes.fullest) return {};
   const std::size_t count = std::min(kMostTurns, room / boxes.fullest);
   return {static_cast<unsigned>(count), boxes.fullest};

@@ -139,6 +139,17 @@ std::optional<Algorithm> known_best(const collective::Topology& topology, const 
   return can_pool ? std::optional(Algorithm::kPool) : std::nullopt;
 }
 
+std::string_view why_known_best(Algorithm algorithm) {
+  switch (algorithm) {
+    case Algorithm::kExchange:
+      return "wait for each other once, which is fastest at this size";
+    case Algorithm::kPool:
+      return "send few messages, each to all of them, which is fastest at this size";
+    default:
+      return "send the fewest messages, which is fastest over TCP at this size";
+  }
+}
+
 bool is_better(const Candidate& one, const Candidate& other) {
   if (one.is_known_best != other.is_known_best) return one.is_known_best;
   return one.seconds < other.seconds;
@@ -205,21 +216,6 @@ std::vector<Candidate> candidates(const collective::Topology& topology, const co
   }
   return ranked;
 }
-
-namespace {
-
-std::string_view why_known_best(Algorithm algorithm) {
-  switch (algorithm) {
-    case Algorithm::kExchange:
-      return "wait for each other once, which is fastest at this size";
-    case Algorithm::kPool:
-      return "send few messages, each to all of them, which is fastest at this size";
-    default:
-      return "send the fewest messages, which is fastest over TCP at this size";
-  }
-}
-
-}  // namespace
 
 std::string reason_of(const std::vector<Candidate>& ranked) {
   const auto in_words = [](const Candidate& candidate) {

@@ -151,6 +151,18 @@ TEST(Automatic, PoolsWhatManyWorkersHave) {
   EXPECT_EQ(best(candidates(topology_of(8, 1), halves, 64 * kKiB, {}, {})), "nccl/pool");
 }
 
+// Nothing was measured on GPUs, for which predictions decide.
+TEST(Automatic, KnowsNothingOfGpus) {
+  for (const std::int32_t workers : {2, 4, 8}) {
+    collective::Topology topology = topology_of(workers, 1);
+    EXPECT_TRUE(candidates(topology, task_of(workers), 1 << 11, {}, {}).front().is_known_best) << workers;
+    topology.gpus.assign(topology.device_rank.size(), true);
+    for (const Candidate& candidate : candidates(topology, task_of(workers), 1 << 11, {}, {})) {
+      EXPECT_FALSE(candidate.is_known_best) << workers;
+    }
+  }
+}
+
 // Where workers of one machine speak over TCP.
 TEST(Automatic, SendsTheFewestMessagesByTheNetwork) {
   constexpr std::size_t kKiB = 1 << 8;  // of float32

@@ -160,43 +160,48 @@ TEST(FailureOfProcesses, CallsThatDifferAreDescribed) {
       {"invalid_argument", "call differently", "worker 1 (", "mean", "sum"});
 }
 
+// Sums of one replica a worker.
+class Summing {
+ public:
+  Summing(int rank, const char* specs)
+      : rank_(rank),
+        ops_(worker_names(cluster_.size()), kDevices, AllReduceSpecs(specs), 0, 0, 10, cluster_) {}
+
+  void operator()(std::size_t elements) {
+    const PerReplica value = replicas(rank_, 1, DType::kFloat32, elements, 1);
+    ops_.reduce(ReduceOp::kSum, value, Destination(value));
+  }
+
+ private:
+  int rank_;
+  Cluster cluster_ = Cluster::from_environment();
+  MultiWorkerAllReduce ops_;
+};
+
 // Both calls were made before, by all: nobody describes them again.
 TEST(FailureOfProcesses, CallsInAnotherOrderAreDescribed) {
   const std::vector<WorkerEnd> ends = run_workers(3, [&](int rank) {
-    const Cluster cluster = Cluster::from_environment();
-    MultiWorkerAllReduce ops(worker_names(cluster.size()), kDevices, AllReduceSpecs("direct"), 0, 0, 10,
-                             cluster);
-    const auto reduce = [&](std::size_t elements) {
-      const PerReplica value = replicas(rank, 1, DType::kFloat32, elements, 1);
-      ops.reduce(ReduceOp::kSum, value, Destination(value));
-    };
+    Summing sum(rank, "direct");
     for (int i = 0; i < 3; ++i) {
-      reduce(10);
-      reduce(20);
+      sum(10);
+      sum(20);
     }
-    reduce(rank == 1 ? 20 : 10);
-    reduce(rank == 1 ? 10 : 20);
+    sum(rank == 1 ? 20 : 10);
+    sum(rank == 1 ? 10 : 20);
     return std::string("no error");
   });
   expect_same_verdict(ends, -1, {"invalid_argument", "call differently", "[10]", "[20]", "call 6"});
 }
 
-// What goes to all and what goes to one are announced in different places: here both calls are known to all,
-// and two workers of four are in each.
+// What goes to all and what goes to one are announced in different places: two workers of four look for each.
 TEST(FailureOfProcesses, HalvesInAnotherOrderAreDescribed) {
   const std::vector<WorkerEnd> ends = run_workers(4, [&](int rank) {
-    const Cluster cluster = Cluster::from_environment();
-    MultiWorkerAllReduce ops(worker_names(cluster.size()), kDevices, AllReduceSpecs("exchange:4k:direct"), 0,
-                             0, 10, cluster);
-    const auto reduce = [&](std::size_t elements) {
-      const PerReplica value = replicas(rank, 1, DType::kFloat32, elements, 1);
-      ops.reduce(ReduceOp::kSum, value, Destination(value));
-    };
+    Summing sum(rank, "exchange:4k:direct");
     for (int i = 0; i < 2; ++i) {
-      reduce(1000);
-      reduce(4000);
+      sum(1000);
+      sum(4000);
     }
-    reduce(rank < 2 ? 1000 : 4000);
+    sum(rank < 2 ? 1000 : 4000);
     return std::string("no error");
   });
   expect_same_verdict(ends, -1, {"invalid_argument", "call differently", "[1000]", "[4000]"});
